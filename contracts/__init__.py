@@ -1,0 +1,1 @@
+"""What data promises: contracts, their enforcement, batches, objects and feature bundles."""

@@ -1,0 +1,1 @@
+"""Foundations that every other room stands on; standard library only."""
