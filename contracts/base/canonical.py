@@ -14,6 +14,8 @@ from contracts.base.errors import InputError
 
 # Integers beyond this cannot be read back exactly by every JSON reader (RFC 8785, section 3.1).
 _EXACT_INTEGER = 2**53 - 1
+# From here on doubles are written with an exponent (RFC 8785, section 3.2.2.3).
+_LARGEST_INTEGER = 10**21
 _MAXIMUM_DEPTH = 64
 
 
@@ -59,7 +61,10 @@ def loads(data: bytes | str, *, limit: int = 64 * 2**20, where: str = "") -> Any
             location=where,
         )
     try:
-        return json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse)
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
+        )
     except (ValueError, RecursionError) as err:
         raise InputError(f"not readable as JSON: {err}", location=where) from err
 
@@ -102,12 +107,18 @@ def _scalar(value: Any, path: str) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int):
-        if abs(value) > _EXACT_INTEGER:
-            raise InputError(f"integer {value} is not exact in JSON", location=path)
-        return str(int(value))
+        return _integer(int(value), path)
     if isinstance(value, float):
         return _number(float(value), path)
     raise InputError(f"{type(value).__name__} has no canonical JSON form", location=path)
+
+
+def _integer(value: int, path: str) -> str:
+    """Format an integer that a reader of doubles reads back as the same digits."""
+    text = str(value) if abs(value) < _LARGEST_INTEGER else ""
+    if abs(value) > _EXACT_INTEGER and (not text or _number(float(value), path) != text):
+        raise InputError("integer is not exact in JSON", found=f"{value.bit_length()} bits", location=path)
+    return text
 
 
 def _number(value: float, path: str) -> str:
@@ -152,6 +163,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"names given twice: {', '.join(repeated)}")
     return result
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
 
 
 def _refuse(text: str) -> Any:

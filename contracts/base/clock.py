@@ -49,15 +49,15 @@ def from_text(text: str, *, where: str = "") -> datetime:
     """
     try:
         moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError) as err:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError) as err:
         raise InputError(
             "not a moment",
             expected="RFC 3339 such as 2026-11-30T21:40:00Z, or a date",
             found=repr(text),
             location=where,
         ) from err
-    if moment.tzinfo is None:
-        if len(text) > len("2026-11-30"):
-            raise InputError("moment has no time zone", found=text, location=where)
-        return moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC)
+    if len(text) > len("2026-11-30"):
+        raise InputError("moment has no time zone", found=text, location=where)
+    return moment.replace(tzinfo=UTC)

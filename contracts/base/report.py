@@ -19,6 +19,7 @@ Verdict = Literal["pass", "fail", "skip"]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+_KINDS: Mapping[str, type] = {"str": str, "Mapping[str, Any]": Mapping}
 _BLOCKING: frozenset[Severity] = frozenset({"critical", "high", "medium"})
 
 
@@ -131,7 +132,7 @@ class Report:
         Raises:
             ReportInvalid: If a field is missing, unknown or of the wrong kind.
         """
-        content = dict(data)
+        content = dict(data) if isinstance(data, Mapping) else {}
         if content.pop("format_version", None) != 0:
             raise ReportInvalid("unknown report format", expected="format_version 0")
         values = _fields(cls, content)
@@ -196,10 +197,16 @@ def _order(finding: Finding) -> tuple[int, str, str, str, Digest]:
 
 def _fields(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
     known = set(cls.__dataclass_fields__)
-    if set(data) != known:
+    if not isinstance(data, Mapping) or set(data) != known:
         raise ReportInvalid(
             f"fields of a {cls.__name__.lower()} do not match",
             expected=", ".join(sorted(known)),
-            found=", ".join(sorted(map(str, data))),
+            found=", ".join(sorted(map(str, data)))
+            if isinstance(data, Mapping)
+            else repr(data)[:80],
         )
+    for name, value in data.items():
+        kind = _KINDS.get(cls.__dataclass_fields__[name].type, object)
+        if not isinstance(value, kind):
+            raise ReportInvalid(f"{name} is of the wrong kind", found=repr(value)[:80])
     return dict(data)

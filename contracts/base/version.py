@@ -10,7 +10,7 @@ from contracts.base.errors import InputError
 
 Bump = Literal["major", "minor", "patch", "none"]
 
-_PATTERN = re.compile(r"v?(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})")
+_PATTERN = re.compile(r"v?(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)
 
 
 @dataclass(frozen=True, order=True)

@@ -1,0 +1,1 @@
+"""Doors to the engines that read data: DuckDB, and the footers of Parquet files."""

@@ -1,0 +1,1 @@
+"""Where batches come from: one interface, one file a kind of source."""
