@@ -1,0 +1,1 @@
+"""Packages as OCI image layouts: build, store, push, unpack, sign and verify."""

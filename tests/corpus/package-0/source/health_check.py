@@ -1,0 +1,3 @@
+"""Says that all is well."""
+
+print("{}")
