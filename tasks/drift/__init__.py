@@ -1,0 +1,1 @@
+"""Compares new data with the data a model was trained on."""

@@ -1,0 +1,1 @@
+"""The validate stage: judges batches, obeys the contract's ``on_violation``, tells people."""

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.base.errors import InputError, UnavailableError
+from tasks.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, root: Path) -> Workspace:
+    return Workspace(tmp_path / "hôme folder", root)
+
+
+def test_prepare_makes_every_folder(workspace: Workspace) -> None:
+    """After prepare, everything a stage may write to exists, and only the owner enters keys."""
+    assert workspace.prepare() is workspace
+    for path in (
+        workspace.objects_path,
+        workspace.prefect,
+        workspace.mlflow,
+        workspace.targets,
+        workspace.environments,
+        workspace.locks,
+        workspace.reports,
+        workspace.tmp,
+        workspace.sources,
+    ):
+        assert path.is_dir()
+    assert workspace.keys.stat().st_mode & 0o777 == 0o700
+    workspace.prepare()
+
+
+def test_parts_lie_in_the_home_folder(workspace: Workspace) -> None:
+    """Every part is under the home folder, so removing that removes all."""
+    parts = (
+        workspace.packages("caisson/flight-delay"),
+        workspace.registry("flight-delay"),
+        workspace.ledger_path,
+        workspace.objects_path,
+    )
+    assert all(part.is_relative_to(workspace.home) for part in parts)
+
+
+def test_objects_is_a_store_in_the_home_folder(workspace: Workspace) -> None:
+    """What is put into the object store lies in the objects folder."""
+    workspace.prepare().objects.put("a/b", b"content")
+    assert (workspace.objects_path / "a" / "b").read_bytes() == b"content"
+
+
+def test_sources_may_lie_elsewhere(tmp_path: Path, root: Path) -> None:
+    """A data folder that exists already can be used where it is."""
+    assert Workspace(tmp_path, root, batches=tmp_path / "data").sources == tmp_path / "data"
+
+
+@pytest.mark.parametrize("name", ["", "/etc", "../x", "a/../../b", "a//b", ".", "a/."])
+def test_a_repository_name_cannot_leave_its_folder(workspace: Workspace, name: str) -> None:
+    """A name that would point outside is refused."""
+    with pytest.raises(InputError, match="repository name"):
+        workspace.registry(name)
+
+
+def test_a_home_that_cannot_be_made_is_unavailable(tmp_path: Path, root: Path) -> None:
+    """A home folder below a plain file is reported with what to do."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnavailableError, match="CAISSON_HOME"):
+        Workspace(tmp_path / "file" / "home", root).prepare()
+
+
+def test_sweep_removes_what_interrupted_writes_left(workspace: Workspace) -> None:
+    """Half-written files go, finished ones stay."""
+    workspace.prepare()
+    (workspace.reports / ".x.json.0123.part").write_text("half")
+    (workspace.tmp / "done").write_text("whole")
+    assert workspace.sweep() == 1
+    assert (workspace.tmp / "done").exists()
