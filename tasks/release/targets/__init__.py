@@ -1,0 +1,1 @@
+"""Where releases run: one interface, one file per kind of target."""
