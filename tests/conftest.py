@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Examples are checked for what they promise, never for how long a loaded machine took.
+settings.register_profile("caisson", deadline=None)
+settings.load_profile("caisson")
 
 ROOT = Path(__file__).resolve().parent.parent
 

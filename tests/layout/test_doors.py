@@ -17,7 +17,7 @@ DOORS = {
     "great_expectations": ["tasks/validate/expectations.py"],
     "jinja2": ["tasks/pages/"],
     "matplotlib": ["tasks/pages/plots.py"],
-    "mlflow": ["tasks/lineage/store.py"],
+    "mlflow": ["tasks/lineage/store.py", "flows/engine.py"],
     "onnx": ["model_packages/graph/", "model_packages/published/"],
     "onnxruntime": ["model_packages/runtime/backends/", "model_packages/published/"],
     "prefect": ["tasks/engine.py", "flows/"],
@@ -73,7 +73,7 @@ def test_library_enters_only_through_its_door(root: Path, library: str) -> None:
 
 
 def test_doors_open_only_when_called(root: Path) -> None:
-    """Importing a module of ours never imports a heavy library; prefect in flows is the exception."""
+    """Importing a module of ours imports no heavy library; prefect in flows is the exception."""
     heavy = set(DOORS) - {"prefect"}
     early = [
         f"{path.relative_to(root)}: {name}"

@@ -49,7 +49,9 @@ def test_files_stay_small(root: Path) -> None:
 
 def test_every_exception_to_a_rule_says_why(root: Path) -> None:
     """A noqa or type: ignore carries words after it."""
-    bare = re.compile(r"#\s*(noqa(?!:\s*[A-Z0-9, ]+\s+-\s+\w)|type:\s*ignore(?!\[[^]]+\]\s+#\s*\w))")
+    bare = re.compile(
+        r"#\s*(noqa(?!:\s*[A-Z0-9, ]+\s+-\s+\w)|type:\s*ignore(?!\[[^]]+\]\s+#\s*\w))"
+    )
     found = [
         f"{path.relative_to(root)}:{number}"
         for path in _sources(root)
@@ -69,7 +71,8 @@ def test_published_folders_hold_nothing_importable(root: Path) -> None:
 
 def test_names_resolve_to_this_checkout(root: Path) -> None:
     """Another distribution's `contracts` or `tasks` never shadows ours."""
-    program = f"import {', '.join(ROOMS)}; print('\\n'.join([{', '.join(f'{n}.__file__' for n in ROOMS)}]))"
+    files = ", ".join(f"{name}.__file__" for name in ROOMS)
+    program = f"import {', '.join(ROOMS)}; print(*[{files}], sep='\\n')"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root
     )

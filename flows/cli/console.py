@@ -1,0 +1,122 @@
+"""What commands show: results on stdout as a table or JSON, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from contracts.base.progress import Progress, Reporter, silent
+from contracts.base.report import Report
+
+_COLOURS = {"pass": "green", "fail": "red", "error": "red", "skip": "yellow"}
+
+
+def emit(value: Any, *, as_json: bool, text: str = "") -> None:
+    """Write a result: canonical-looking JSON for machines, else text for people."""
+    if as_json:
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    else:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def note(text: str) -> None:
+    """Say on stderr what is going on."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table on stdout; plain where stdout is no terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, width=None if terminal else 140, highlight=False)
+    grid = Table(title=title or None, title_justify="left", pad_edge=False)
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(str(cell), style=_COLOURS.get(str(cell), "")) for cell in row))
+    console.print(grid)
+
+
+def reports(title: str, found: Sequence[Report], *, as_json: bool) -> None:
+    """Show reports: a line a stage, then every finding with its remedy."""
+    if as_json:
+        emit([report.to_dict() for report in found], as_json=True)
+        return
+    table(title, ["stage", "verdict", "subject", "note"], [_row(report) for report in found])
+    for report in found:
+        for finding in report.findings:
+            sys.stdout.write(
+                f"{finding.severity}: {finding.rule} at {finding.location or finding.subject}\n"
+                f"    {finding.message}\n    {finding.remedy}\n"
+            )
+
+
+def _row(report: Report) -> tuple[str, str, str, str]:
+    unchanged = "unchanged" if report.measurements.get("unchanged") else ""
+    return report.stage, report.verdict, shorten(report.subject), report.reason or unchanged
+
+
+def shorten(text: str) -> str:
+    """Return text with every sha256 cut to twelve digits, for tables."""
+    head, mark, tail = text.partition("sha256:")
+    return f"{head}{mark}{tail[:12]}{shorten(tail[64:])}" if mark else text
+
+
+def pairs(title: str, values: Mapping[str, Any]) -> None:
+    """Print names and values on stdout."""
+    table(title, ["", ""], [(name, shorten(str(value))) for name, value in values.items()])
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Reporter]:
+    """Show a progress bar a stage on stderr, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+    )
+    shown: dict[str, Any] = {}
+
+    def report(step: Progress, /) -> None:
+        if step.stage not in shown:
+            shown[step.stage] = bars.add_task(step.stage, total=None, unit=step.unit)
+        bars.update(
+            shown[step.stage], completed=step.done, total=step.total or None, unit=step.unit
+        )
+
+    with bars:
+        yield report
+
+
+def status(report: Report) -> int:
+    """Return the exit status a report stands for: 0 if it passed, 1 if it did not."""
+    return 0 if report.verdict == "pass" else 1
+
+
+def records(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Show rows with the same names as a table or as JSON."""
+    if as_json:
+        emit(list(rows), as_json=True)
+    elif not rows:
+        sys.stdout.write(f"{title or 'rows'}: none\n")
+    else:
+        columns = list(rows[0])
+        table(title, columns, [[shorten(str(row[name])) for name in columns] for row in rows])

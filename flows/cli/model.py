@@ -1,0 +1,97 @@
+"""``caisson train``, ``gate``, ``release`` and ``nightly``: for model owners and schedules."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flows.cli import console
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Model = Annotated[str, typer.Argument(help="Name of a published model.")]
+AsOf = Annotated[str | None, typer.Option(help="Logical time; today if not given.")]
+Source = Annotated[
+    str | None, typer.Option(help="Package source: digest or folder; newest trained if not given.")
+]
+Target = Annotated[str | None, typer.Option(help="Target; CAISSON_TARGET if not given.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (train, gate, release, nightly):
+        app.command()(command)
+
+
+def train(
+    model: Model,
+    feature_version: Annotated[
+        str | None, typer.Option(help="Bundle to learn from; the manifest's if not given.")
+    ] = None,
+    holdout_version: Annotated[
+        str | None, typer.Option(help="Bundle to be judged on; the manifest's if not given.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Train a published model on one pinned feature version."""
+    from flows.cli import session
+
+    report = session.run(
+        "flows.train.train",
+        model=model,
+        feature_version=feature_version,
+        holdout_version=holdout_version,
+    )
+    console.reports("train", [report], as_json=as_json)
+    return console.status(report)
+
+
+def gate(
+    model: Model,
+    source: Source = None,
+    target: Target = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> int:
+    """Judge a package source by every stage, without signing or pushing it."""
+    from flows.cli import session
+
+    judgement = session.run(
+        "flows.gate.gate", model=model, source=source, target=target, as_of=as_of
+    )
+    if as_json:
+        console.emit(judgement.to_report().to_dict(), as_json=True)
+    else:
+        console.reports(f"gate of {model}", judgement.reports, as_json=False)
+        for outcome in judgement.blocking:
+            if outcome.error is not None:
+                console.note(f"{outcome.stage}: could not be judged: {outcome.error}")
+        console.note(f"report: {judgement.page}")
+    errors = [item.error.exit_status for item in judgement.blocking if item.error is not None]
+    return max(errors, default=0 if judgement.passed else 1)
+
+
+def release(
+    model: Model,
+    source: Source = None,
+    target: Target = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> int:
+    """Gate, sign, push by digest and register as candidate; the same release twice is a no-op."""
+    from flows.cli import session
+
+    report = session.once(
+        "flows.release.release", model=model, source=source, target=target, as_of=as_of
+    )
+    console.reports("release", [report], as_json=as_json)
+    return console.status(report)
+
+
+def nightly(as_of: AsOf = None, target: Target = None, as_json: Json = False) -> int:
+    """Validate every source, snapshot features, retrain, register candidates."""
+    from flows.cli import session
+
+    report = session.once("flows.nightly.nightly", as_of=as_of, target=target)
+    console.reports("nightly", [report], as_json=as_json)
+    return console.status(report)

@@ -1,0 +1,110 @@
+"""The gate's page and its machine-readable siblings, written beside the recorded reports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from contracts.base import canonical, clock, files
+from contracts.base.digest import short
+from contracts.base.report import Report, skipped
+from contracts.objects import content
+from flows.context import Context
+from flows.sources import Source
+from flows.waves import Outcome
+from model_packages.oci.reference import PackageRef
+from tasks.pages.document import Link, ReportDocument
+from tasks.pages.gather import gather
+from tasks.pages.junit import junit
+from tasks.pages.render import render
+from tasks.pages.sarif import sarif
+from tasks.pages.summary import summary_markdown
+
+PAGE = "report.html"
+
+
+async def publish_page(
+    here: Context, source: Source, ref: PackageRef | None, outcomes: Sequence[Outcome]
+) -> Path:
+    """Write report.html, junit.xml, findings.sarif, summary.md and reports.json; return the page.
+
+    The summary also becomes an artifact of the present Prefect flow.
+    """
+    folder = here.workspace.reports / "gate" / short(source.tree, 16)
+    shown = [_shown(outcome) for outcome in outcomes]
+    title = f"{source.manifest.name} {source.manifest.version}"
+    markdown = summary_markdown(shown, title=title)
+    document = ReportDocument(
+        title=title,
+        reports=tuple(shown),
+        subject=source.manifest.description,
+        identities=_identities(source, ref),
+        links=_links(here, folder),
+        made_at=clock.to_text(here.workspace.clock.now()),
+    )
+    await asyncio.to_thread(_write, folder, gather(_with_training(here, document, source)), shown)
+    files.write_atomic(folder / "summary.md", markdown.encode())
+    await _artifact(source.manifest.name, markdown)
+    return folder / PAGE
+
+
+def _write(folder: Path, document: ReportDocument, shown: Sequence[Report]) -> None:
+    files.write_atomic(folder / PAGE, render(document))
+    files.write_atomic(folder / "junit.xml", junit(shown))
+    files.write_atomic(
+        folder / "findings.sarif",
+        sarif([finding for report in shown for finding in report.findings]),
+    )
+    reports = [report.to_dict() for report in shown]
+    files.write_atomic(folder / "reports.json", canonical.dumps(reports) + b"\n")
+
+
+def _shown(outcome: Outcome) -> Report:
+    """Return what a stage said, with its seconds; a stage that raised shows as a skip with why."""
+    if outcome.report is None:
+        return skipped(outcome.stage, outcome.stage, f"could not be judged: {outcome.error}")
+    measured = {"seconds": round(outcome.seconds, 3), **outcome.report.measurements}
+    return Report(**{**vars(outcome.report), "measurements": measured})
+
+
+def _with_training(here: Context, document: ReportDocument, source: Source) -> ReportDocument:
+    """Add calibration and slices, which the training measured, to the page."""
+    for record in reversed(here.ledger.records("trained", source.manifest.name)):
+        if record.body["feature_version"] == source.training.feature_version:
+            data = content.get_bytes(
+                here.workspace.objects, record.body["report"], limit=16 * 2**20
+            )
+            report = Report.from_dict(canonical.loads(data))
+            return ReportDocument(**{**vars(document), "reports": (*document.reports, report)})
+    return document
+
+
+def _identities(source: Source, ref: PackageRef | None) -> tuple[tuple[str, str], ...]:
+    training = source.training
+    rows = [
+        ("package source", source.tree),
+        ("feature definition", training.definition),
+        ("trained on", training.feature_version),
+        ("judged on", training.holdout_version),
+    ]
+    if ref is not None:
+        rows = [("package", ref.digest), ("package content", ref.set_digest), *rows]
+    return tuple(rows)
+
+
+def _links(here: Context, folder: Path) -> tuple[Link, ...]:
+    names = ("summary.md", "junit.xml", "findings.sarif", "reports.json")
+    runbooks = here.workspace.root / "infra" / "runbooks"
+    return (
+        *(Link(name, name, "the same, for machines") for name in names),
+        *(Link(path.stem, path.as_uri(), "runbook") for path in sorted(runbooks.glob("*.md"))),
+    )
+
+
+async def _artifact(model: str, markdown: str) -> None:
+    from prefect.artifacts import acreate_markdown_artifact
+    from prefect.context import FlowRunContext
+
+    if FlowRunContext.get() is not None:
+        await acreate_markdown_artifact(markdown=markdown, key=f"gate-{model}")

@@ -1,0 +1,1 @@
+"""Data, planted faults and the story that the demo tells."""
