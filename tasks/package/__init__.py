@@ -1,0 +1,1 @@
+"""The package stage: from a source tree to a sealed OCI package, all findings at once."""
