@@ -18,10 +18,10 @@ help:
 	@echo "make clean    remove both, and everything a demo left"
 
 install: .venv/.installed
-	@$(BIN)/python -m tasks.trust.environment
+	@$(BIN)/python -m tasks.trust.environment $(if $(CAISSON_HOME),"$(CAISSON_HOME)/environments") >/dev/null
 
 .venv/.installed: requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null || { \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
 	  echo "caisson: expected Python 3.11, found none as '$(PYTHON)'. Install it, or say: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock

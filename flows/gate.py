@@ -15,6 +15,7 @@ from flows.pages import publish_page
 from flows.sources import Source
 from flows.waves import Outcome, wave
 from model_packages.oci.reference import PackageRef
+from tasks import reuse
 from tasks.policy import TargetPolicy
 
 
@@ -33,6 +34,9 @@ async def gate(
     here = context.current(as_of)
     found = sources.resolve(here, model, source)
     ref, outcomes = await run_waves(here, found, here.policy(target))
+    for outcome in outcomes:
+        if outcome.report is not None:
+            reuse.keep(here.workspace, outcome.report)
     page = await publish_page(here, found, ref, outcomes)
     return Judgement(model, found.tree, ref, tuple(outcomes), page)
 

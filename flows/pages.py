@@ -31,22 +31,33 @@ async def publish_page(
 
     The summary also becomes an artifact of the present Prefect flow.
     """
-    folder = here.workspace.reports / "gate" / short(source.tree, 16)
+    folder = folder_of(here, source)
     shown = [_shown(outcome) for outcome in outcomes]
-    title = f"{source.manifest.name} {source.manifest.version}"
-    markdown = summary_markdown(shown, title=title)
-    document = ReportDocument(
-        title=title,
-        reports=tuple(shown),
-        subject=source.manifest.description,
-        identities=_identities(source, ref),
-        links=_links(here, folder),
-        made_at=clock.to_text(here.workspace.clock.now()),
-    )
-    await asyncio.to_thread(_write, folder, gather(_with_training(here, document, source)), shown)
+    document = document_of(here, source, ref, shown)
+    markdown = summary_markdown(shown, title=document.title)
+    await asyncio.to_thread(_write, folder, gather(document), shown)
     files.write_atomic(folder / "summary.md", markdown.encode())
     await _artifact(source.manifest.name, markdown)
     return folder / PAGE
+
+
+def folder_of(here: Context, source: Source) -> Path:
+    """Return the folder of a package source's page."""
+    return here.workspace.reports / "gate" / short(source.tree, 16)
+
+
+def document_of(
+    here: Context, source: Source, ref: PackageRef | None, reports: Sequence[Report]
+) -> ReportDocument:
+    """Return the document of a package source, with what its training measured on top."""
+    return ReportDocument(
+        title=f"{source.manifest.name} {source.manifest.version}",
+        reports=(*_training(here, source), *reports),
+        subject=source.manifest.description,
+        identities=_identities(source, ref),
+        links=_links(here),
+        made_at=clock.to_text(here.workspace.clock.now()),
+    )
 
 
 def _write(folder: Path, document: ReportDocument, shown: Sequence[Report]) -> None:
@@ -68,16 +79,15 @@ def _shown(outcome: Outcome) -> Report:
     return Report(**{**vars(outcome.report), "measurements": measured})
 
 
-def _with_training(here: Context, document: ReportDocument, source: Source) -> ReportDocument:
-    """Add calibration and slices, which the training measured, to the page."""
+def _training(here: Context, source: Source) -> tuple[Report, ...]:
+    """Return the report of the training that made a source; none if it was trained elsewhere."""
     for record in reversed(here.ledger.records("trained", source.manifest.name)):
         if record.body["feature_version"] == source.training.feature_version:
             data = content.get_bytes(
                 here.workspace.objects, record.body["report"], limit=16 * 2**20
             )
-            report = Report.from_dict(canonical.loads(data))
-            return ReportDocument(**{**vars(document), "reports": (*document.reports, report)})
-    return document
+            return (Report.from_dict(canonical.loads(data)),)
+    return ()
 
 
 def _identities(source: Source, ref: PackageRef | None) -> tuple[tuple[str, str], ...]:
@@ -93,7 +103,7 @@ def _identities(source: Source, ref: PackageRef | None) -> tuple[tuple[str, str]
     return tuple(rows)
 
 
-def _links(here: Context, folder: Path) -> tuple[Link, ...]:
+def _links(here: Context) -> tuple[Link, ...]:
     names = ("summary.md", "junit.xml", "findings.sarif", "reports.json")
     runbooks = here.workspace.root / "infra" / "runbooks"
     return (

@@ -21,7 +21,6 @@ from tasks.snapshot.steps import review_training, verify_bundles
 from tasks.trust.steps import TrustOptions, assess_trust
 from tasks.verify.steps import VerifyOptions, verify_package
 
-
 _DETECTOR = "alibi-detect"
 
 

@@ -86,7 +86,7 @@ class CanaryDemand:
         significance: Probability of calling an equal release worse.
         baseline_errors: Error share assumed of the old release when none was seen.
         detectable_errors: Error share that must be found.
-        latency_ratio: Largest accepted ratio of the 99th percentiles, new to old.
+        latency_ratio: Largest accepted ratio of the geometric mean latencies, new to old.
         lease_s: Seconds without the controller after which the runtime returns to the old one.
         timeout_s: Seconds after which too few answers mean ``inconclusive``.
     """
@@ -250,7 +250,7 @@ class _Reader:
         return tuple(item for item in built if item is not None)
 
 
-class _Malformed(Exception):  # noqa: N818 - never leaves this module
+class _Malformed(Exception):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
         self.path = path

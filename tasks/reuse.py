@@ -83,6 +83,13 @@ def peek(
     return _recorded(workspace, stage, _key(workspace, stage, inputs, areas), exists)
 
 
+def keep(workspace: Workspace, report: Report) -> None:
+    """Keep a report to be found by its digest, for work that is done anew every time."""
+    path = _by_digest(workspace, report.digest)
+    if not path.is_file():
+        files.write_json(path, _record(report.digest, report))
+
+
 def find(workspace: Workspace, identity: Digest) -> Report | None:
     """Return the recorded report with a digest, whatever its verdict, or None."""
     report, _ = _read(_by_digest(workspace, identity))

@@ -18,7 +18,7 @@ from contracts.objects import content
 from flows import sources, traffic
 from flows.candidates import candidate
 from flows.context import Context
-from flows.demo import faults
+from flows.demo import faults, page
 from flows.demo.chapters import Chapters
 from flows.demo.passengers import Passengers
 from flows.demo.subject import AS_OF, MODEL, SOURCES, TARGET
@@ -39,7 +39,7 @@ class Told:
 
     Attributes:
         package: The release that is live at the end.
-        page: The report of its gate.
+        page: The report, which opens offline.
         request_id: One request that was answered.
         url: Where the target answers.
     """
@@ -107,9 +107,9 @@ async def _serve(
 ) -> Told:
     """Deploy, answer, change the configuration, canary it, go back."""
     with chapters.telling("deploy", "caisson status") as chapter:
-        report = await deploy(MODEL, TARGET, ref.digest)
-        chapter.note = _canary(report)
-        _demand(report)
+        first = await deploy(MODEL, TARGET, ref.digest)
+        chapter.note = _canary(first)
+        _demand(first)
     with chapters.telling("December's flights ask over HTTP") as chapter:
         passengers.send(_FIRST_REQUESTS)
         rows, area = passengers.accuracy()
@@ -137,8 +137,10 @@ async def _serve(
     last = passengers.answers.last
     if last is None or last.package_digest != back.digest:
         raise RefusedError("the target does not answer with the release that was brought back")
-    page = Path(str(second.measurements["page"])).parent.parent
-    return Told(back, page, last.request_id, str(report.measurements["url"]))
+    with chapters.telling("report") as chapter:
+        shown = page.write(here, good, back, [first, report], passengers.answers)
+        chapter.note = f"file://{shown}"
+    return Told(back, shown, last.request_id, str(report.measurements["url"]))
 
 
 async def _plant(here: Context, chapters: Chapters, good: faults.Good) -> None:

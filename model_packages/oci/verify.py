@@ -7,7 +7,7 @@
 5. The signature is over this payload.
 6. The payload is a statement about this package and about its files.
 
-One signature that passes all steps suffices.
+One signature that passes all steps suffices; who needs certain facts asks for all that do.
 """
 
 from __future__ import annotations
@@ -58,6 +58,24 @@ def verify_signature(
         trusted: Keys that may sign.
 
     Raises:
+        CaissonError: As ``verify_signatures``.
+    """
+    return verify_signatures(store, digest, trusted)[0]
+
+
+def verify_signatures(
+    store: LayoutStore, digest: Digest, trusted: Iterable[PublicKey]
+) -> tuple[VerifiedSignature, ...]:
+    """Return every signature of a package that a trusted key made, at least one.
+
+    A package that is released again, with other facts, has one signature for each release.
+
+    Args:
+        store: The layout that shows the package.
+        digest: Digest of the package.
+        trusted: Keys that may sign.
+
+    Raises:
         SignatureInvalid: With the step that failed; if there are several signatures, of the last.
         RegistryUnavailable: If the layout does not show the package.
         DigestMismatch: If a document was changed.
@@ -65,21 +83,21 @@ def verify_signature(
     """
     keys = {key.key_id: key for key in trusted}
     package = image.read(store, digest)
-    found = referrers.listed(store, digest, BUNDLE)
-    if not found:
-        raise SignatureInvalid(
-            "package is not signed",
-            expected="a signature bundle among its referrers",
-            location=str(digest),
-            remedy="Release it: the release signs what passed the gate.",
-        )
-    for number, referrer in enumerate(found, start=1):
+    good: list[VerifiedSignature] = []
+    trouble = SignatureInvalid(
+        "package is not signed",
+        expected="a signature bundle among its referrers",
+        location=str(digest),
+        remedy="Release it: the release signs what passed the gate.",
+    )
+    for referrer in referrers.listed(store, digest, BUNDLE):
         try:
-            return _verify(store, package, referrer, keys)
-        except SignatureInvalid:
-            if number == len(found):
-                raise
-    raise AssertionError("the last signature passes or raises")
+            good.append(_verify(store, package, referrer, keys))
+        except SignatureInvalid as err:
+            trouble = err
+    if not good:
+        raise trouble
+    return tuple(good)
 
 
 def _verify(

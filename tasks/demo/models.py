@@ -7,12 +7,10 @@ is stored beside it, as a source tree and bundles of their own.
 from __future__ import annotations
 
 import shutil
-import struct
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from contracts.base import canonical, files
 from contracts.base.digest import Digest
@@ -26,6 +24,7 @@ from contracts.objects import content
 from contracts.sources import files as sources
 from model_packages.format import manifest as manifests
 from model_packages.format.manifest import Training
+from model_packages.graph.weights import with_changed_weight
 from tasks.train.options import TrainOptions
 from tasks.train.train import Versions, train
 from tasks.workspace import Workspace
@@ -38,11 +37,6 @@ _PUBLISHED = "contracts/published"
 _GRAPH = "model.onnx"
 _LARGEST = 64 * 2**20
 _LEAKED_COLUMN = "flights.dep_delay"
-_CHANGE = 0.25
-
-# Field numbers and values of onnx.proto3, which has kept them since its first version.
-_MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW = 7, 5, 2, 8, 9
-_FLOAT, _BYTES_WIRE = 1, 2
 
 
 def leaked_label(workspace: Workspace, tree: Digest) -> tuple[Digest, Digest | None]:
@@ -171,70 +165,3 @@ def _add_input(folder: Path) -> None:
         rows = request["inputs"][0]["shape"][0]
         tensor = {"name": LEAK, "datatype": "FP32", "shape": [rows], "data": [5.0] * rows}
         files.write_json(path, {**request, "inputs": [*request["inputs"], tensor]})
-
-
-def with_changed_weight(
-    data: bytes, *, part: float = _CHANGE, kind: Literal["weight", "bias"] = "weight"
-) -> bytes:
-    """Overwrite one float of the last layer; everything else stays as it is.
-
-    Args:
-        data: A serialised graph.
-        part: Change of the largest value, in parts of itself.
-        kind: Which of the layer's tensors; a bias moves every answer, a weight only some.
-
-    Raises:
-        InputError: If the graph holds no such weights.
-    """
-    matrices = [(offset, length) for name, offset, length in _weights(data) if name.endswith(kind)]
-    if not matrices:
-        raise InputError("graph holds no weights as raw floats", location=_GRAPH)
-    offset, length = matrices[-1]
-    values = struct.unpack_from(f"<{length // 4}f", data, offset)
-    place = max(range(len(values)), key=lambda index: abs(values[index]))
-    changed = bytearray(data)
-    struct.pack_into("<f", changed, offset + 4 * place, values[place] * (1 + part))
-    return bytes(changed)
-
-
-def _weights(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Yield name, offset and length of each raw float tensor in a serialised model."""
-    for field, start, end, _ in _fields(data, 0, len(data)):
-        if field != _MODEL_GRAPH:
-            continue
-        for inner, first, last, _ in _fields(data, start, end):
-            if inner == _GRAPH_INITIALIZER:
-                found = {number: (a, b, v) for number, a, b, v in _fields(data, first, last)}
-                if found.get(_TENSOR_TYPE, (0, 0, 0))[2] == _FLOAT and _TENSOR_RAW in found:
-                    begin, stop, _ = found[_TENSOR_NAME]
-                    name = data[begin:stop].decode()
-                    yield name, found[_TENSOR_RAW][0], found[_TENSOR_RAW][1] - found[_TENSOR_RAW][0]
-
-
-def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield number, first byte, end and integer value of each field of a protocol buffer."""
-    place = start
-    while place < end:
-        key, place = _varint(data, place)
-        number, wire = key >> 3, key & 7
-        value, stop = 0, place
-        if wire == 0:
-            value, stop = _varint(data, place)
-        elif wire == _BYTES_WIRE:
-            length, place = _varint(data, place)
-            stop = place + length
-        else:
-            stop = place + (8 if wire == 1 else 4)
-        yield number, place, stop, value
-        place = stop
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place
-        shift += 7

@@ -2,13 +2,13 @@
 
 1. The registry shows the package, unchanged.
 2. Enough of the roles the policy names have signed it, with keys that are trusted today.
-3. The ledger has it as a candidate, with the facts that were signed.
+3. The ledger has it as a candidate, with the facts that they signed; of several, the newest counts.
 4. The level it achieved suffices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,15 @@ from contracts.base.errors import ReleaseRefused, SignatureInvalid
 from model_packages.oci.reference import PackageRef
 from model_packages.oci.statement import ReleaseFacts
 from model_packages.oci.store import LayoutStore
-from model_packages.oci.verify import VerifiedSignature, verify_signature
+from model_packages.oci.verify import VerifiedSignature, verify_signatures
 from tasks.ledger.record import Record
 from tasks.ledger.store import Ledger
 from tasks.policy import LEVELS, TargetPolicy
 from tasks.release.kept import Signer
 from tasks.release.trust import trusted
 from tasks.workspace import Workspace
+
+Signed = tuple[Signer, VerifiedSignature]
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,9 @@ def admit(workspace: Workspace, ledger: Ledger, ref: PackageRef, policy: TargetP
         RegistryUnavailable: If the registry does not show it.
         DigestMismatch: If the registry's bytes were changed.
     """
-    found = _signatures(workspace, ref, policy)
+    signed = _signatures(workspace, ref, policy)
+    candidate, found = _candidate(ledger, ref, signed, policy.signatures.threshold)
     signature = found[0][1]
-    candidate = _candidate(ledger, ref, signature.facts)
     _require_level(ref, signature.facts, policy)
     return Admission(
         ref=ref,
@@ -79,54 +81,61 @@ def admit(workspace: Workspace, ledger: Ledger, ref: PackageRef, policy: TargetP
     )
 
 
-def _signatures(
-    workspace: Workspace, ref: PackageRef, policy: TargetPolicy
-) -> list[tuple[Signer, VerifiedSignature]]:
-    """Return one verified signature for each role that signed, at least the threshold."""
+def _signatures(workspace: Workspace, ref: PackageRef, policy: TargetPolicy) -> list[Signed]:
+    """Return every verified signature, of at least as many roles as the threshold says."""
     store = LayoutStore(workspace.registry(ref.repository))
     demand = policy.signatures
-    found: list[tuple[Signer, VerifiedSignature]] = []
+    found: list[Signed] = []
     troubles: list[SignatureInvalid] = []
     for role in demand.roles:
-        known = trusted(workspace, demand, role)
+        known = {key.key_id: key for key in trusted(workspace, demand, role)}
         try:
-            signature = verify_signature(store, ref.digest, known)
+            signatures = verify_signatures(store, ref.digest, known.values())
         except SignatureInvalid as err:
             troubles.append(err)
             continue
-        key = next(key for key in known if key.key_id == signature.key_id)
-        found.append((Signer(role, key), signature))
-    if len(found) < demand.threshold:
+        found += [(Signer(role, known[item.key_id]), item) for item in signatures]
+    roles = sorted({signer.role for signer, _ in found})
+    if len(roles) < demand.threshold:
         if len(troubles) == 1:
             raise troubles[0]
         raise SignatureInvalid(
             f"too few signatures: {'; '.join(err.message for err in troubles)}",
             expected=f"{demand.threshold} of {', '.join(demand.roles)}",
-            found=", ".join(signer.role for signer, _ in found) or "none",
+            found=", ".join(roles) or "none",
             location=str(ref),
             remedy="Release it with keys the policy trusts.",
         )
     return found
 
 
-def _candidate(ledger: Ledger, ref: PackageRef, facts: ReleaseFacts) -> Record:
-    """Return the newest candidate record of a package with the facts that were signed."""
+def _candidate(
+    ledger: Ledger, ref: PackageRef, signed: Sequence[Signed], threshold: int
+) -> tuple[Record, list[Signed]]:
+    """Return the newest candidate record whose very facts enough roles signed, and who did."""
     records = ledger.records("candidate", ref.digest)
-    signed = facts.to_dict()
-    ours = [
-        record
-        for record in records
-        if record.body.get("model") == ref.repository and record.body.get("binding") == signed
-    ]
-    if not ours:
-        raise ReleaseRefused(
-            "package is signed, but the ledger has no such candidate",
-            expected="a candidate record with the facts that were signed",
-            found=f"{len(records)} records of the package with other facts",
-            location=str(ref),
-            remedy="Release it: `caisson release` registers what it signed.",
-        )
-    return ours[-1]
+    for record in reversed(records):
+        if record.body.get("model") != ref.repository:
+            continue
+        ours = _one_a_role(signed, record.body.get("binding"))
+        if len(ours) >= threshold:
+            return record, ours
+    raise ReleaseRefused(
+        "package is signed, but the ledger has no such candidate",
+        expected="a candidate record with the facts that were signed",
+        found=f"{len(records)} records of the package with other facts",
+        location=str(ref),
+        remedy="Release it: `caisson release` registers what it signed.",
+    )
+
+
+def _one_a_role(signed: Sequence[Signed], binding: Any) -> list[Signed]:
+    """Return the first signature of each role over these facts."""
+    found: dict[str, Signed] = {}
+    for signer, signature in signed:
+        if signature.facts.to_dict() == binding:
+            found.setdefault(signer.role, (signer, signature))
+    return list(found.values())
 
 
 def _require_level(ref: PackageRef, facts: ReleaseFacts, policy: TargetPolicy) -> None:

@@ -13,7 +13,7 @@ from model_packages.oci.keys import PrivateKey
 from model_packages.oci.reference import PackageRef
 from model_packages.oci.statement import ReleaseFacts
 from model_packages.oci.store import LayoutStore
-from model_packages.oci.verify import VerifiedSignature, verify_signature
+from model_packages.oci.verify import VerifiedSignature, verify_signatures
 from tasks.ledger.store import Ledger
 from tasks.policy import Role
 from tasks.release.binding import Origin, bind
@@ -57,8 +57,8 @@ def sign(
     with files.locked(lock_path(workspace.locks, ref)):
         ledger = Ledger(workspace.ledger_path, workspace.clock)
         settle(ledger, str(ref))
-        earlier = _signed(store, ref, builder)
-        if earlier is not None and earlier.facts == facts:
+        earlier = _signed(store, ref, builder, facts)
+        if earlier is not None:
             return _report(ref, facts, earlier, unchanged=True)
         journal = Journal.begin(ledger, "release", str(ref), ref.to_dict())
         failpoint.hit("release.sign.before")
@@ -71,11 +71,15 @@ def sign(
     return _report(ref, facts, made, unchanged=False)
 
 
-def _signed(store: LayoutStore, ref: PackageRef, builder: PrivateKey) -> VerifiedSignature | None:
+def _signed(
+    store: LayoutStore, ref: PackageRef, builder: PrivateKey, facts: ReleaseFacts
+) -> VerifiedSignature | None:
+    """Return the builder's signature over these very facts, if there is one."""
     try:
-        return verify_signature(store, ref.digest, [builder.public])
+        found = verify_signatures(store, ref.digest, [builder.public])
     except SignatureInvalid:
         return None
+    return next((signature for signature in found if signature.facts == facts), None)
 
 
 def _report(

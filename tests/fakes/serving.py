@@ -31,7 +31,7 @@ from model_packages.runtime.serve.listener import bind
 from model_packages.runtime.serve.worker import Worker
 from tests.fakes import packages
 
-TOKEN = "a token of tests"  # noqa: S105 - opens nothing
+TOKEN = "a token of tests"
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ def write_sums(folder: Path, sums: Sums | None = None) -> PackageSource:
     sums = sums or Sums()
     (folder / "test_cases").mkdir(parents=True)
     (folder / "docs").mkdir()
-    plain = packages.manifest(
-        packages.Options(name=sums.name, version=sums.version, memory_mb=0)
-    )
+    plain = packages.manifest(packages.Options(name=sums.name, version=sums.version, memory_mb=0))
     plain["inputs"] = [{"name": "value", "datatype": "FP32", "shape": [-1]}]
     plain["outputs"] = [{"name": "sum", "datatype": "FP32", "shape": [-1]}]
     packages.write_json(folder / "manifest.json", {**plain, **sums.fields})
@@ -95,6 +93,7 @@ class Running:
     data_port: int
     admin_port: int
     worker: Worker
+    begin_stop: Callable[[], None]
     stop: Callable[[], int]
 
     @property
@@ -143,9 +142,7 @@ def serve(
     files.write_atomic(home / homes.TOKEN, TOKEN.encode(), mode=0o600)
     data, admin = bind("127.0.0.1", 0), bind("127.0.0.1", 0)
     ports = data.getsockname()[1], admin.getsockname()[1]
-    options = change(
-        ServeOptions(home, data.detach(), admin.detach(), drain_s=5.0)
-    )
+    options = change(ServeOptions(home, data.detach(), admin.detach(), drain_s=5.0))
     started: list[Worker] = []
     loops: list[asyncio.AbstractEventLoop] = []
     status: list[int] = []
@@ -168,18 +165,26 @@ def serve(
     assert ready.wait(20)
     assert started, "the worker did not start"
 
-    def stop() -> int:
-        with contextlib.suppress(RuntimeError):
+    def begin_stop() -> None:
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
             loops[0].call_soon_threadsafe(started[0].stop)
+
+    def stop() -> int:
+        begin_stop()
         thread.join(20)
         assert not thread.is_alive(), "the worker does not end"
         return status[0]
 
-    running = Running(home, *ports, worker=started[0], stop=stop)
+    running = Running(home, *ports, worker=started[0], begin_stop=begin_stop, stop=stop)
     try:
         yield running
     finally:
         stop()
+
+
+def with_options(**fields: Any) -> Callable[[ServeOptions], ServeOptions]:
+    """Return a change of the worker's options, for ``serve``."""
+    return lambda options: replace(options, **fields)
 
 
 def with_limits(**limits: Any) -> Callable[[ServeOptions], ServeOptions]:

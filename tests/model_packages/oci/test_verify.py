@@ -18,7 +18,7 @@ from model_packages.oci.bundle import Bundle
 from model_packages.oci.keys import PrivateKey, PublicKey
 from model_packages.oci.sign import sign
 from model_packages.oci.statement import PAYLOAD, ReleaseFacts, Statement
-from model_packages.oci.verify import verify_signature
+from model_packages.oci.verify import verify_signature, verify_signatures
 from tests.fakes import packages
 from tests.fakes.packages import BuiltPackage
 
@@ -66,6 +66,20 @@ def test_one_good_signature_suffices(
         facts = replace(packages.facts(built.reference), git_commit=str(number))
         sign(built.store, built.reference, facts, key)
     assert verify_signature(built.store, built.reference.digest, [trusted]).key_id == trusted.key_id
+
+
+def test_every_trusted_signature_is_returned(
+    signed: tuple[BuiltPackage, PublicKey], key: PrivateKey, tmp_path: Path
+) -> None:
+    """A package signed again with other facts has both, and none of a stranger's."""
+    built, trusted = signed
+    again = replace(packages.facts(built.reference), achieved_level="L2")
+    sign(built.store, built.reference, again, key)
+    stranger = keys.load_or_create(tmp_path / "keys", "stranger")
+    sign(built.store, built.reference, packages.facts(built.reference), stranger)
+    found = verify_signatures(built.store, built.reference.digest, [trusted, key.public])
+    assert sorted(item.facts.achieved_level for item in found) == ["L1", "L2"]
+    assert {item.key_id for item in found} == {trusted.key_id, key.public.key_id}
 
 
 def test_an_unsigned_package_is_refused(built: BuiltPackage, key: PrivateKey) -> None:

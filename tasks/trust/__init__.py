@@ -1,0 +1,1 @@
+"""Measures how far a package's answers can be trusted: importance, leakage, sensitivity, alarms."""

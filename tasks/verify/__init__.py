@@ -1,0 +1,1 @@
+"""Says whether a built package answers as its float model does, and how fast."""
