@@ -1,0 +1,1 @@
+"""The serving engine inside every package; runs alone, knows no orchestration library."""

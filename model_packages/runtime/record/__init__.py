@@ -1,0 +1,1 @@
+"""Records written beside serving and never in its way."""

@@ -1,0 +1,1 @@
+"""The server: listeners, protocol, batching, slots, supervisor and client."""
