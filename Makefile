@@ -41,7 +41,7 @@ test: install
 	done
 
 test-slow: install
-	$(BIN)/pytest -m "slow and not gpu" $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup -m "slow and not gpu" --durations 15 $(ARGS)
 
 check: install
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ REJECTED = "rejected"
 RECORD = "quarantine.json"
 
 
-class AuditRefused(IntegrityError):  # noqa: N818 - named as the tree in errors.py is
+class AuditRefused(IntegrityError):
     """The rows that are left after quarantine do not keep the contract."""
 
     code = "quarantine-audit"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from contracts.base import clock
 from contracts.base.progress import Reporter, silent
+from flows import presence, wiring
 from flows import settings as configuration
-from flows import wiring
 from flows.settings import Settings
 from tasks.ledger.store import Ledger
 from tasks.policy import TargetPolicy
@@ -80,8 +80,13 @@ def watched(reporter: Reporter) -> Iterator[None]:
         _watcher.reset(token)
 
 
+def watcher() -> Reporter:
+    """Return who hears of the progress of flows started here; nobody by default."""
+    return _watcher.get()
+
+
 def current(as_of: str | None = None) -> Context:
-    """Return the context of a run.
+    """Return the context of a run, which may write in the home folder until this process ends.
 
     Args:
         as_of: Logical time as RFC 3339 or a date; the present day if None, so that the same
@@ -92,7 +97,8 @@ def current(as_of: str | None = None) -> Context:
         UnavailableError: If the home folder cannot be written.
     """
     found = configuration.load()
-    place = wiring.workspace(found, progress=_watcher.get())
+    place = wiring.workspace(found, progress=watcher())
+    presence.enter(place)
     return Context(found, place, moment(as_of, place.clock))
 
 

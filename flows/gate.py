@@ -42,20 +42,23 @@ async def gate(
 
 
 async def run_waves(
-    here: Context, source: Source, policy: TargetPolicy, *, tracked: bool = True
+    here: Context, source: Source, policy: TargetPolicy
 ) -> tuple[PackageRef | None, list[Outcome]]:
-    """Run the gate's waves until one blocks.
+    """Run the stages that judge a source, in waves; outside a flow no server is needed.
 
     Args:
         here: The run's context.
         source: What is judged.
         policy: What the target demands.
-        tracked: Whether stages show as Prefect tasks; without, no server is needed.
 
     Returns:
         The package if it was built, and how every stage that was reached ended.
     """
-    calls = stages.Calls(here, source, policy, tracked)
+    return await through(stages.Calls(here, source, policy))
+
+
+async def through(calls: stages.Calls) -> tuple[PackageRef | None, list[Outcome]]:
+    """Run waves until one blocks; every stage of a wave that began is reported."""
     outcomes = await wave(calls.first())
     ref = calls.package(outcomes)
     if ref is None or any(item.blocks(GATE) for item in outcomes):

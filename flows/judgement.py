@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.base.digest import Digest
 from contracts.base.errors import ReleaseRefused
 from contracts.base.report import Finding, Report, conclude
+from flows.summary import could_not, measured
 from flows.waves import Outcome
 from model_packages.oci.reference import PackageRef
 
@@ -70,59 +70,43 @@ class Judgement:
                 raise outcome.error
         if self.ref is None or not self.passed:
             raise ReleaseRefused(
-                f"the gate refuses {self.model}: {'; '.join(_reasons(self.blocking))}",
+                f"the gate refuses {self.model}: {'; '.join(self._reasons())}",
                 location=self.source,
                 remedy=f"Open {self.page} for every finding and its remedy.",
             )
         return self.ref
 
+    def _reasons(self) -> list[str]:
+        said = [_reason(outcome) for outcome in self.blocking]
+        return said or [f"{', '.join(self.missing) or 'package'} not reached"]
+
     def to_report(self) -> Report:
         """Return the whole gate as one report, whose findings are those of its stages."""
         findings = [finding for report in self.reports for finding in report.findings]
-        findings += [_could_not(item, self.source) for item in self.outcomes if item.error]
+        findings += [could_not(item) for item in self.outcomes if item.error]
         findings += [_skipped(item, self.source) for item in self.blocking if _is_skip(item)]
+        if not self.blocking:
+            findings += [_not_reached(stage, self.source) for stage in self.missing]
         facts = {
             "model": self.model,
             "source": self.source,
             "package": self.ref.to_dict() if self.ref else None,
-            "stages": {report.stage: report.verdict for report in self.reports},
+            "stages": {item.stage: item.verdict for item in self.outcomes},
             "reports": {report.stage: report.digest for report in self.reports},
             "not_reached": list(self.missing),
             "page": self.page.name,
         }
-        seconds = {item.stage: round(item.seconds, 3) for item in self.outcomes}
-        unchanged = all(report.measurements.get("unchanged") for report in self.reports)
+        subject = str(self.ref or self.source)
         return conclude(
-            "gate",
-            str(self.ref or self.source),
-            findings,
-            facts=facts,
-            measurements={"seconds": seconds, **({"unchanged": True} if unchanged else {})},
+            "gate", subject, findings, facts=facts, measurements=measured(self.outcomes)
         )
 
 
-def _reasons(outcomes: Sequence[Outcome]) -> list[str]:
-    reasons = []
-    for outcome in outcomes:
-        report = outcome.report
-        if report is None:
-            continue
-        first = next((item for item in report.findings if item.blocks), None)
-        said = f"{first.rule}: {first.message}" if first else report.reason
-        reasons.append(f"{outcome.stage} {outcome.verdict} ({said})")
-    return reasons
-
-
-def _could_not(outcome: Outcome, source: Digest) -> Finding:
-    return Finding(
-        rule="gate.could-not-check",
-        subject=source,
-        location=outcome.stage,
-        severity="high",
-        message=f"{outcome.stage} could not be judged: {outcome.error}",
-        remedy="Remove the cause and run the gate again.",
-        evidence=outcome.error.to_dict() if outcome.error else {},
-    )
+def _reason(outcome: Outcome) -> str:
+    report = outcome.require()
+    first = next((item for item in report.findings if item.blocks), None)
+    said = f"{first.rule}: {first.message}" if first else report.reason
+    return f"{outcome.stage} {outcome.verdict} ({said})"
 
 
 def _is_skip(outcome: Outcome) -> bool:
@@ -138,4 +122,15 @@ def _skipped(outcome: Outcome, source: Digest) -> Finding:
         severity="high",
         message=f"{outcome.stage} is required and was skipped: {reason}",
         remedy="Make the check possible, or record a waiver where the policy allows one.",
+    )
+
+
+def _not_reached(stage: str, source: Digest) -> Finding:
+    return Finding(
+        rule="gate.stage-not-reached",
+        subject=source,
+        location=stage,
+        severity="high",
+        message=f"{stage} is required and did not run",
+        remedy="Run the gate again; if it stays so, this is a fault of Caisson.",
     )

@@ -15,16 +15,19 @@ from functools import partial
 from prefect import flow
 
 from contracts.base import clock
-from contracts.base.report import Report
+from contracts.base.errors import CaissonError
+from contracts.base.report import Report, skipped
 from contracts.catalog import Catalog
 from contracts.features import declaration
 from contracts.sources import files
 from flows import context, retraining
 from flows.context import Context
 from flows.summary import conclude_all
-from flows.waves import Outcome, wave
+from flows.waves import Outcome, tried, wave
 from tasks.drift.steps import measure_drift
-from tasks.snapshot.steps import Selection, snapshot_features, window
+from tasks.ledger.record import Pointer
+from tasks.release.steps import reverify_release
+from tasks.snapshot.steps import Selection, Window, snapshot_features, window
 from tasks.validate.steps import validate_batch
 
 _SIDE_BY_SIDE = 2
@@ -38,6 +41,7 @@ class Night:
         outcomes: How every stage ended.
         verdicts: What was said of batches; rows in quarantine stay out of bundles.
         spoiled: Sources with a batch that was refused or could not be judged, with the reason.
+            What reads them is left out.
         bundles: Versions made, by definition: training, hold-out and new.
     """
 
@@ -55,13 +59,25 @@ async def nightly(as_of: str | None = None, target: str | None = None) -> Report
         as_of: Logical time; today if not given. Freshness of the newest batches is judged by it.
         target: Target whose policy counts for candidates.
     """
-    here = context.current(as_of)
+    return await run(context.current(as_of), target)
+
+
+async def run(here: Context, target: str | None = None) -> Report:
+    """Do the work of a night as of a context's moment; what fails is in the report.
+
+    Args:
+        here: The run's context.
+        target: Target whose policy counts for candidates.
+    """
     night = Night()
     await _validate(here, night)
     for definition in declaration.names(here.contracts):
         await _snapshot(here, night, definition)
-    for model in retraining.due(here):
+    for model in retraining.published(here):
         night.outcomes += await retraining.retrain(here, model, night.bundles, target)
+    for pointer in here.ledger.pointers():
+        place = f"{pointer.model}/{pointer.target}"
+        night.outcomes += await wave({"reverify": partial(_reverify, here, pointer)}, place)
     moment = clock.to_text(here.as_of)
     facts = {
         "as_of": moment,
@@ -73,6 +89,10 @@ async def nightly(as_of: str | None = None, target: str | None = None) -> Report
     return report
 
 
+def _reverify(here: Context, pointer: Pointer) -> Report:
+    return reverify_release(here.workspace, pointer, here.policy(pointer.target), here.as_of)
+
+
 async def _validate(here: Context, night: Night) -> None:
     """Judge every batch that was delivered; those judged before are recognised by digest."""
     limit = asyncio.Semaphore(_SIDE_BY_SIDE)
@@ -80,20 +100,22 @@ async def _validate(here: Context, night: Night) -> None:
     async def one(name: str, batch: str, moment: datetime | None) -> None:
         call = partial(validate_batch, here.workspace, name, batch, moment, "nightly")
         async with limit:
-            outcomes = await wave({"validate": call})
-        night.outcomes += outcomes
-        for outcome in outcomes:
-            if outcome.report is not None:
-                night.verdicts.append(outcome.report)
-            if outcome.blocks(["validate"]):
-                night.spoiled[name] = f"batch {batch} of {name} was not accepted"
+            (outcome,) = await wave({"validate": call}, f"{name}#{batch}")
+        night.outcomes.append(outcome)
+        if outcome.report is not None:
+            night.verdicts.append(outcome.report)
+        if outcome.blocks(["validate"]):
+            night.spoiled[name] = f"batch {batch} of {name} was not accepted"
 
-    batches = [
-        one(name, batch, moment)
-        for name in Catalog(here.contracts).names()
-        for batch, moment in _delivered(here, name)
-    ]
-    await asyncio.gather(*batches)
+    async def all_of(name: str) -> None:
+        batches = await tried(asyncio.to_thread(_delivered, here, name))
+        if isinstance(batches, CaissonError):
+            night.outcomes.append(Outcome("validate", None, batches, about=name))
+            night.spoiled[name] = f"the batches of {name} cannot be told"
+        else:
+            await asyncio.gather(*(one(name, batch, moment) for batch, moment in batches))
+
+    await asyncio.gather(*(all_of(name) for name in Catalog(here.contracts).names()))
 
 
 def _delivered(here: Context, name: str) -> list[tuple[str, datetime | None]]:
@@ -102,35 +124,37 @@ def _delivered(here: Context, name: str) -> list[tuple[str, datetime | None]]:
     The newest must be fresh today; an older one was fresh enough if it was when it came.
     """
     contract = Catalog(here.contracts).load(name)
-    found = [
-        files.open_batch(here.workspace.sources, contract, batch)
-        for batch in files.list_batches(here.workspace.sources, contract.location)
-    ]
-    known = sorted(
-        (batch.logical_time, batch.name) for batch in found if batch.logical_time <= here.as_of
-    )
-    return [
-        (batch, here.as_of if place == len(known) else None)
-        for place, (_, batch) in enumerate(known, start=1)
-    ]
+    known = files.delivered(here.workspace.sources, contract.location, here.as_of)
+    return [(batch, here.as_of if batch == known[-1] else None) for batch in known]
 
 
 async def _snapshot(here: Context, night: Night, definition: str) -> None:
     """Freeze the three bundles of a definition and compare the new one with the training one."""
-    read = {item.source for item in declaration.load(here.contracts, definition).inputs}
-    if read & set(night.spoiled):
+    chosen = await tried(asyncio.to_thread(_chosen, here, night, definition))
+    if isinstance(chosen, CaissonError):
+        night.outcomes.append(Outcome("snapshot", None, chosen, about=definition))
         return
-    chosen = await asyncio.to_thread(window, here.workspace, definition, here.as_of)
+    if isinstance(chosen, str):
+        night.outcomes.append(Outcome("snapshot", skipped("snapshot", definition, chosen), None))
+        return
     made: list[str] = []
     for selection in (chosen.training, chosen.holdout, chosen.new):
-        outcomes = await wave({"snapshot": partial(_freeze, here, night, definition, selection)})
-        night.outcomes += outcomes
-        if outcomes[0].report is None or outcomes[0].blocks(["snapshot"]):
+        freeze = partial(_freeze, here, night, definition, selection)
+        (outcome,) = await wave({"snapshot": freeze}, definition)
+        night.outcomes.append(outcome)
+        if outcome.report is None or outcome.blocks(["snapshot"]):
             return
-        made.append(str(outcomes[0].report.facts["feature_version"]))
+        made.append(str(outcome.report.facts["feature_version"]))
     night.bundles[definition] = (made[0], made[1], made[2])
     drift = partial(measure_drift, here.workspace, definition, made[0], made[2])
-    night.outcomes += await wave({"drift": drift})
+    night.outcomes += await wave({"drift": drift}, definition)
+
+
+def _chosen(here: Context, night: Night, definition: str) -> Window | str:
+    """Return the batches of a definition, or why none can be chosen tonight."""
+    read = {item.source for item in declaration.load(here.contracts, definition).inputs}
+    reasons = [night.spoiled[source] for source in sorted(read & set(night.spoiled))]
+    return "; ".join(reasons) or window(here.workspace, definition, here.as_of)
 
 
 def _freeze(here: Context, night: Night, definition: str, selection: Selection) -> Report:

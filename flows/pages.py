@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from contracts.base import canonical, clock, files
 from contracts.base.digest import short
-from contracts.base.report import Report, skipped
+from contracts.base.report import Report, conclude
 from contracts.objects import content
 from flows.context import Context
 from flows.sources import Source
+from flows.summary import could_not
 from flows.waves import Outcome
 from model_packages.oci.reference import PackageRef
 from tasks.pages.document import Link, ReportDocument
@@ -22,6 +24,8 @@ from tasks.pages.sarif import sarif
 from tasks.pages.summary import summary_markdown
 
 PAGE = "report.html"
+
+_LIMIT = 64 * 2**20
 
 
 async def publish_page(
@@ -44,6 +48,17 @@ async def publish_page(
 def folder_of(here: Context, source: Source) -> Path:
     """Return the folder of a package source's page."""
     return here.workspace.reports / "gate" / short(source.tree, 16)
+
+
+def recorded(here: Context, source: Source) -> tuple[Report, ...]:
+    """Return what the last gate of a package source said.
+
+    Raises:
+        InputError: If it was never judged, or the record cannot be read.
+    """
+    path = folder_of(here, source) / "reports.json"
+    found = canonical.loads(files.read_bounded(path, _LIMIT), limit=_LIMIT, where=str(path))
+    return tuple(Report.from_dict(item) for item in found)
 
 
 def document_of(
@@ -72,11 +87,11 @@ def _write(folder: Path, document: ReportDocument, shown: Sequence[Report]) -> N
 
 
 def _shown(outcome: Outcome) -> Report:
-    """Return what a stage said, with its seconds; a stage that raised shows as a skip with why."""
-    if outcome.report is None:
-        return skipped(outcome.stage, outcome.stage, f"could not be judged: {outcome.error}")
-    measured = {"seconds": round(outcome.seconds, 3), **outcome.report.measurements}
-    return Report(**{**vars(outcome.report), "measurements": measured})
+    """Return what a stage said, with its seconds; one that raised shows as a failure with why."""
+    said = outcome.report
+    if said is None:
+        said = conclude(outcome.stage, outcome.subject or outcome.stage, [could_not(outcome)])
+    return replace(said, measurements={"seconds": round(outcome.seconds, 3), **said.measurements})
 
 
 def _training(here: Context, source: Source) -> tuple[Report, ...]:
@@ -113,8 +128,9 @@ def _links(here: Context) -> tuple[Link, ...]:
 
 
 async def _artifact(model: str, markdown: str) -> None:
-    from prefect.artifacts import acreate_markdown_artifact
     from prefect.context import FlowRunContext
 
     if FlowRunContext.get() is not None:
+        from prefect.artifacts import acreate_markdown_artifact
+
         await acreate_markdown_artifact(markdown=markdown, key=f"gate-{model}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from prefect import flow
 
 from contracts.base.report import Report
 from flows import context
+from flows.waves import aside
 from tasks.validate.steps import publish
 
 
@@ -22,9 +22,7 @@ async def publish_contract(path: str, batch: str | None = None, as_of: str | Non
         as_of: Logical time; today if not given.
     """
     here = context.current(as_of)
-    report = await asyncio.to_thread(
-        publish, here.workspace, Path(path), here.contracts, batch, here.as_of
-    )
+    report = await aside(publish, here.workspace, Path(path), here.contracts, batch, here.as_of)
     if report.verdict == "pass":
         identity = str(report.facts["contract"])
         body = {name: report.facts[name] for name in ("contract", "digest", "schema_hash")}

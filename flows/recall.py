@@ -12,11 +12,14 @@ from typing import Any
 
 from contracts.base import clock, digest
 from contracts.base.digest import Digest
+from contracts.base.errors import CaissonError
 from contracts.base.report import Report
 from contracts.catalog import Catalog
+from contracts.features import pointer
 from contracts.sources import files as batches
 from flows import sources
 from flows.context import Context
+from model_packages.oci import image
 from model_packages.oci.store import LayoutStore
 from tasks import reuse
 
@@ -67,18 +70,28 @@ def _inputs(here: Context, stage: str, parameters: Mapping[str, Any]) -> dict[st
     return {"model": named["model"], "source": source.tree, "policy": policy.digest}
 
 
-def _data(here: Context) -> dict[str, dict[str, Digest]]:
-    """Return the digest of every delivered batch by source."""
-    catalog = Catalog(here.contracts)
-    found: dict[str, dict[str, Digest]] = {}
-    for name in catalog.names():
-        contract = catalog.load(name)
-        listed = batches.list_batches(here.workspace.sources, contract.location)
-        found[name] = {
-            batch: batches.open_batch(here.workspace.sources, contract, batch).digest
-            for batch in listed
-        }
+def _data(here: Context) -> dict[str, dict[str, str]]:
+    """Return the digest of every delivered batch by source.
+
+    Of a source or batch that cannot be read it is what is wrong: the flow says so, and a flow that
+    does not pass is never recorded.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name in Catalog(here.contracts).names():
+        try:
+            found[name] = _batches(here, name)
+        except CaissonError as err:
+            found[name] = {"": str(err)}
     return found
+
+
+def _batches(here: Context, name: str) -> dict[str, str]:
+    contract = Catalog(here.contracts).load(name)
+    place = here.workspace.sources
+    return {
+        batch: batches.open_batch(place, contract, batch).digest
+        for batch in batches.list_batches(place, contract.location)
+    }
 
 
 def _published(here: Context) -> dict[str, Digest]:
@@ -92,14 +105,28 @@ def _published(here: Context) -> dict[str, Digest]:
 
 
 def _still_there(here: Context, report: Report) -> bool:
-    """Whether every release a flow registered is still in the registry and the ledger."""
+    """Whether all a flow made is there: releases in registry and ledger, bundles, its page."""
     made = report.facts.get("releases", [report.facts])
     known = {record.subject for record in here.ledger.records("candidate")}
-    return all(
-        item["digest"] in known and _pushed(here.workspace.registry(item["repository"]), item)
-        for item in made
+    bundles = report.facts.get("bundles", {})
+    page = Path(report.measurements.get("page") or report.facts.get("page") or here.workspace.home)
+    return (
+        all(item["digest"] in known for item in made)
+        and all(_pushed(here.workspace.registry(item["repository"]), item) for item in made)
+        and all(_frozen(here, name, version) for name, all_ in bundles.items() for version in all_)
+        and page.exists()
     )
 
 
+def _frozen(here: Context, definition: str, version: str) -> bool:
+    found = pointer.read(here.workspace.objects, definition, version)
+    return here.workspace.objects.head(found.archive) is not None
+
+
 def _pushed(layout: Path, item: Mapping[str, Any]) -> bool:
-    return layout.is_dir() and LayoutStore(layout).holds(Digest(str(item["digest"])))
+    """Whether the registry shows a package whole; if not, the flow runs and pushes it again."""
+    try:
+        image.verify(LayoutStore(layout), Digest(str(item["digest"])))
+    except CaissonError:
+        return False
+    return True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
+from collections.abc import Sequence
 
 from prefect import flow
 
@@ -14,6 +14,8 @@ from flows import context
 from flows.context import Context
 from flows.gate import gate
 from flows.judgement import Judgement
+from flows.summary import measured, seconds
+from flows.waves import Outcome, aside, attempt
 from model_packages.oci.reference import PackageRef
 from tasks.lineage.steps import record_lineage
 from tasks.release.steps import Origin, push_package, register_candidate, sign_package
@@ -34,16 +36,28 @@ async def release(
         as_of: Logical time; today if not given.
     """
     here = context.current(as_of)
-    judgement = await gate(model, source, target, as_of)
+    return await publish(here, await gate(model, source, target, as_of))
+
+
+async def publish(here: Context, judgement: Judgement) -> Report:
+    """Sign, push, register and record what the gate passed; each step is done once.
+
+    Raises:
+        CaissonError: What kept a stage of the gate, or a step, from being done.
+        ReleaseRefused: If a stage of the gate refused.
+    """
     ref = judgement.require()
-    reports = judgement.reports
+    place, reports = here.workspace, judgement.reports
     origin = _origin(here, judgement)
-    signed = await asyncio.to_thread(sign_package, here.workspace, ref, origin, reports)
-    pushed = await asyncio.to_thread(push_package, here.workspace, ref)
-    registered = await asyncio.to_thread(
-        register_candidate, here.workspace, ref, signed.facts, reports, by=getpass.getuser()
-    )
-    recorded = await asyncio.to_thread(record_lineage, here.workspace, ref, reports)
+    signed = await attempt("sign", aside(sign_package, place, ref, origin, reports))
+    facts = signed.require().facts
+    pushed = await attempt("push", aside(push_package, place, ref))
+    pushed.require()
+    work = aside(register_candidate, place, ref, facts, reports, by=getpass.getuser())
+    registered = await attempt("register", work)
+    registered.require()
+    recorded = await attempt("lineage", aside(record_lineage, place, ref, reports))
+    recorded.require()
     return _report(judgement, ref, [signed, pushed, registered, recorded])
 
 
@@ -67,22 +81,20 @@ def _origin(here: Context, judgement: Judgement) -> Origin:
     )
 
 
-def _report(judgement: Judgement, ref: PackageRef, steps: list[Report]) -> Report:
+def _report(judgement: Judgement, ref: PackageRef, steps: Sequence[Outcome]) -> Report:
     whole = judgement.to_report()
-    every = [*judgement.reports, *steps]
-    unchanged = all(report.measurements.get("unchanged") for report in every)
-    return conclude(
-        "release",
-        str(ref),
-        [finding for report in every for finding in report.findings],
-        facts={
-            **whole.facts,
-            **ref.to_dict(),
-            "achieved_level": (judgement.report("compliance") or whole).facts.get("achieved_level"),
-        },
-        measurements={
-            "seconds": whole.measurements["seconds"],
-            "page": str(judgement.page),
-            **({"unchanged": True} if unchanged else {}),
-        },
-    )
+    outcomes = [*judgement.outcomes, *steps]
+    findings = [finding for item in outcomes for finding in item.require().findings]
+    audited = judgement.report("compliance") or whole
+    facts = {
+        **whole.facts,
+        **ref.to_dict(),
+        "stages": {item.stage: item.verdict for item in outcomes},
+        "achieved_level": audited.facts.get("achieved_level"),
+    }
+    measurements = {
+        **measured(steps),
+        "seconds": seconds(outcomes),
+        "page": str(judgement.page),
+    }
+    return conclude("release", str(ref), findings, facts=facts, measurements=measurements)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 
 from prefect import flow
 
 from contracts.base.report import Report
 from flows import context, traffic
+from flows.waves import aside
 from tasks.release.steps import RollbackOptions, open_target, rollback_target
 
 
@@ -26,4 +26,4 @@ async def rollback(model: str, target: str | None = None, reason: str = "") -> R
     here = context.current()
     place = open_target(here.workspace, here.policy(target).target, while_locked=traffic.owner())
     options = RollbackOptions(reason=reason, by=getpass.getuser())
-    return await asyncio.to_thread(rollback_target, here.workspace, model, place, options)
+    return await aside(rollback_target, here.workspace, model, place, options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from contracts.base.report import Report
 from flows.context import Context
@@ -13,7 +12,6 @@ from flows.sources import Source
 from flows.waves import Call, Outcome
 from model_packages.oci.reference import PackageRef
 from tasks.compliance.steps import audit
-from tasks.engine import Stage
 from tasks.hardware.steps import test_hardware
 from tasks.package.steps import build_package, reference_of
 from tasks.policy import TargetPolicy
@@ -32,13 +30,11 @@ class Calls:
         here: The run's context.
         source: The package source that is judged.
         policy: What the target demands.
-        tracked: Whether stages run as Prefect tasks.
     """
 
     here: Context
     source: Source
     policy: TargetPolicy
-    tracked: bool = True
 
     def first(self) -> Mapping[str, Call]:
         """Contract and bundles that the model learned from, and the package itself."""
@@ -46,9 +42,9 @@ class Calls:
         versions = (training.definition, training.feature_version, training.holdout_version)
         model = self.source.manifest.name
         return {
-            "validate": self._bound(review_training, workspace, *versions),
-            "snapshot": self._bound(verify_bundles, workspace, *versions),
-            "package": self._bound(build_package, workspace, self.source.tree, model),
+            "validate": partial(review_training, workspace, *versions),
+            "snapshot": partial(verify_bundles, workspace, *versions),
+            "package": partial(build_package, workspace, self.source.tree, model),
         }
 
     def package(self, outcomes: Sequence[Outcome]) -> PackageRef | None:
@@ -62,7 +58,7 @@ class Calls:
         """How far the model's answers can be trusted."""
         training = self.source.training
         options = TrustOptions(licence_decision=self._second_opinion())
-        call = self._bound(
+        call = partial(
             assess_trust,
             self.here.workspace,
             ref,
@@ -74,11 +70,11 @@ class Calls:
 
     def hardware(self, ref: PackageRef) -> Mapping[str, Call]:
         """Where the package fits and runs."""
-        return {"hardware": self._bound(test_hardware, self.here.workspace, ref, self.policy)}
+        return {"hardware": partial(test_hardware, self.here.workspace, ref, self.policy)}
 
     def verify(self, ref: PackageRef) -> Mapping[str, Call]:
         """Whether what is shipped computes what was trained, and how fast."""
-        call = self._bound(
+        call = partial(
             verify_package,
             self.here.workspace,
             ref,
@@ -90,7 +86,7 @@ class Calls:
 
     def compliance(self, ref: PackageRef, reports: Sequence[Report]) -> Mapping[str, Call]:
         """What level is achieved, from everything said before."""
-        return {"compliance": self._bound(audit, self.here.workspace, ref, reports, self.policy)}
+        return {"compliance": partial(audit, self.here.workspace, ref, reports, self.policy)}
 
     def _second_opinion(self) -> str:
         """Return why the policy lets alibi-detect run, whose licence forbids production use."""
@@ -98,6 +94,3 @@ class Calls:
             if (item.component, item.use, item.decision) == (_DETECTOR, "evaluation", "allowed"):
                 return item.reason
         return ""
-
-    def _bound(self, stage: Stage[...], *arguments: Any) -> Call:
-        return partial(stage if self.tracked else stage.function, *arguments)

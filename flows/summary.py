@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from contracts.base.errors import CaissonError
 from contracts.base.report import Finding, Report, conclude
 from flows.waves import Outcome
+
+COULD_NOT = "could-not-check"
 
 
 def conclude_all(
@@ -22,42 +25,51 @@ def conclude_all(
     """
     reports = [item.report for item in outcomes if item.report is not None]
     findings = [finding for report in reports for finding in report.findings]
-    findings += [_could_not(item) for item in outcomes if item.error is not None]
-    measured: dict[str, Any] = {"seconds": _seconds(outcomes)}
-    if reports and all(report.measurements.get("unchanged") for report in reports):
-        measured["unchanged"] = True
+    findings += [could_not(item) for item in outcomes if item.error is not None]
     stages = [
-        {
-            "stage": item.stage,
-            "subject": item.report.subject if item.report else "",
-            "verdict": item.verdict,
-        }
-        for item in sorted(outcomes, key=_place)
+        {"stage": item.stage, "subject": item.subject, "verdict": item.verdict}
+        for item in sorted(outcomes, key=lambda item: (item.stage, item.subject))
     ]
     return conclude(
-        stage, subject, findings, facts={**facts, "stages": stages}, measurements=measured
+        stage, subject, findings, facts={**facts, "stages": stages}, measurements=measured(outcomes)
     )
 
 
-def _place(outcome: Outcome) -> tuple[str, str]:
-    return outcome.stage, outcome.report.subject if outcome.report else ""
+def measured(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what varies from run to run: seconds, and whether nothing was done at all."""
+    unchanged = all(
+        item.report is not None and item.report.measurements.get("unchanged") for item in outcomes
+    )
+    return {"seconds": seconds(outcomes), **({"unchanged": True} if outcomes and unchanged else {})}
 
 
-def _seconds(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def seconds(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Return how long stages took in all, wall time, in the order they first ended."""
     total: dict[str, float] = {}
     for item in outcomes:
         total[item.stage] = round(total.get(item.stage, 0.0) + item.seconds, 3)
     return total
 
 
-def _could_not(outcome: Outcome) -> Finding:
-    error = outcome.error.to_dict() if outcome.error else {}
+def could_not(outcome: Outcome) -> Finding:
+    """Return what an error means for a report: nothing was judged, and whose fault that is."""
+    error = outcome.error or CaissonError("did not report")
     return Finding(
-        rule=f"{outcome.stage}.could-not-check",
-        subject=outcome.stage,
-        location=str(error.get("location", "")),
+        rule=f"{outcome.stage}.{COULD_NOT}",
+        subject=outcome.about or outcome.stage,
+        location=error.location or outcome.about,
         severity="high",
-        message=str(outcome.error),
-        remedy=str(error.get("remedy", "")) or "Remove the cause and run it again.",
-        evidence=error,
+        message=f"{outcome.stage} could not be judged: {error}",
+        remedy=error.remedy or "Remove the cause and run it again.",
+        evidence={**error.to_dict(), "exit_status": error.exit_status},
     )
+
+
+def exit_status(report: Report) -> int:
+    """Return what a report means to a caller: 0 passed, 1 refused, 2 could not be judged."""
+    could_not_judge = [
+        int(item.evidence.get("exit_status", 2))
+        for item in report.findings
+        if item.rule.endswith(COULD_NOT)
+    ]
+    return max([0 if report.verdict == "pass" else 1, *could_not_judge])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from prefect import flow
 
 from contracts.base.report import Report
 from flows import context, sources
+from flows.waves import aside
 from tasks.train.steps import TrainOptions, train_model
 
 
@@ -28,7 +27,7 @@ async def train(
     """
     here = context.current(as_of)
     training = sources.training_of(here, model, feature_version, holdout_version)
-    report = await asyncio.to_thread(
+    report = await aside(
         train_model,
         here.workspace,
         model,

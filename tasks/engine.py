@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
 from prefect.states import Completed, Failed
 
 from contracts.base.report import Report
@@ -43,8 +44,11 @@ class Stage(Generic[Parameters]):
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Report:
         """Run as a Prefect task of the present flow and return the report.
 
-        A report that fails is returned, not raised: the flow decides what it blocks.
+        Outside a flow the plain function runs, and no server is needed. A report that fails is
+        returned, not raised: the flow decides what it blocks.
         """
+        if FlowRunContext.get() is None:
+            return self.function(*args, **kwargs)
         box: list[Report] = []
         self._task(_Call(self.function, args, kwargs, box))
         return box[0]

@@ -28,6 +28,7 @@ _FOLDERS = (
     "tmp",
     "sources",
 )
+_SWEPT = ("objects", "registry", "reports")
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,11 @@ class Workspace:
         return self.home / "locks"
 
     @property
+    def presence(self) -> Path:
+        """Lock file that every process that may write here holds shared."""
+        return self.locks / "home"
+
+    @property
     def reports(self) -> Path:
         """Folder of recorded reports, one folder a stage."""
         return self.home / "reports"
@@ -134,8 +140,17 @@ class Workspace:
         return self
 
     def sweep(self) -> int:
-        """Remove what interrupted writes left among reports and work in progress."""
-        return files.sweep(self.reports) + files.sweep(self.tmp)
+        """Remove what interrupted writes left, unless somebody works here; return how many things.
+
+        That is all of ``tmp``, and half-written files elsewhere. Unfinished deliveries of data
+        owners stay: only names that our own writes use are removed among the sources.
+        """
+        with files.locked(self.presence, wait=False) as alone:
+            if not alone:
+                return 0
+            left = files.sweep(self.home / "sources", pattern="**/.*.????????????.part")
+            left += sum(files.sweep(self.home / name) for name in _SWEPT)
+            return left + files.sweep(self.tmp, pattern="*")
 
 
 def _relative(repository: str) -> PurePosixPath:

@@ -117,7 +117,9 @@ def _integer(value: int, path: str) -> str:
     """Format an integer that a reader of doubles reads back as the same digits."""
     text = str(value) if abs(value) < _LARGEST_INTEGER else ""
     if abs(value) > _EXACT_INTEGER and (not text or _number(float(value), path) != text):
-        raise InputError("integer is not exact in JSON", found=f"{value.bit_length()} bits", location=path)
+        raise InputError(
+            "integer is not exact in JSON", found=f"{value.bit_length()} bits", location=path
+        )
     return text
 
 

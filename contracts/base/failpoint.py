@@ -5,6 +5,7 @@ The name at each call is a literal, so that a test can list them all by reading 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -32,10 +33,12 @@ def configure(specification: str) -> None:
 
 
 def hit(name: str) -> None:
-    """End this process as ``kill -9`` would, if the point is armed."""
+    """End this process as ``kill -9`` would, if the point is armed; its last words name it."""
     if not _active or name not in _active:
         return
     if _active[name] > 0:
         _active[name] -= 1
         return
+    with contextlib.suppress(OSError):
+        os.write(2, f"failpoint {name}\n".encode())
     os.kill(os.getpid(), signal.SIGKILL)

@@ -132,9 +132,9 @@ def staging(target: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def sweep(folder: Path) -> int:
+def sweep(folder: Path, pattern: str = "**/.*.part") -> int:
     """Remove what an interrupted write left in a folder tree; return how many things."""
-    leftovers = list(folder.rglob(".*.part")) if folder.is_dir() else []
+    leftovers = list(folder.glob(pattern)) if folder.is_dir() else []
     for path in leftovers:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+# Unit of the steps that say only that a stage began (0 of 1) or ended (1 of 1).
+STAGE = "stage"
+
 
 @dataclass(frozen=True)
 class Progress:

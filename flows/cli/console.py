@@ -8,9 +8,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from contracts.base.progress import Progress, Reporter, silent
+from contracts.base.progress import STAGE, Progress, Reporter, silent
 from contracts.base.report import Report
 
+# The order of the work, for tables; what is not named here comes last.
+_ORDER = (
+    "validate",
+    "snapshot",
+    "drift",
+    "train",
+    "package",
+    "trust",
+    "hardware",
+    "verify",
+    "compliance",
+    "sign",
+    "push",
+    "register",
+    "release",
+    "deploy",
+    "lineage",
+)
+_WORST = ("error", "fail", "skip", "pass")
 _COLOURS = {"pass": "green", "fail": "red", "error": "red", "skip": "yellow"}
 
 
@@ -45,11 +64,52 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
 
 
 def reports(title: str, found: Sequence[Report], *, as_json: bool) -> None:
-    """Show reports: a line a stage, then every finding with its remedy."""
+    """Show reports: a line a stage, then every finding with its remedy; one as one JSON object."""
     if as_json:
-        emit([report.to_dict() for report in found], as_json=True)
+        plain = [report.to_dict() for report in found]
+        emit(plain[0] if len(plain) == 1 else plain, as_json=True)
         return
     table(title, ["stage", "verdict", "subject", "note"], [_row(report) for report in found])
+    findings(found)
+
+
+def flow(report: Report, *, as_json: bool) -> None:
+    """Show what a flow came to: its stages with their seconds, then every finding."""
+    if as_json:
+        emit(report.to_dict(), as_json=True)
+        return
+    columns = ["stage", "verdict", "seconds", "note"]
+    _, verdict, subject, note = _row(report)
+    sys.stdout.write(f"{report.stage} {verdict}: {subject}{f' ({note})' if note else ''}\n")
+    table("", columns, stages(report))
+    findings([report])
+
+
+def stages(report: Report) -> list[tuple[str, str, str, str]]:
+    """Return a row a stage of a flow: its name, worst verdict, seconds, and how many subjects."""
+    said = report.facts.get("stages", {report.stage: report.verdict})
+    if isinstance(said, Mapping):
+        said = [{"stage": stage, "verdict": verdict} for stage, verdict in said.items()]
+    took = report.measurements.get("seconds", {})
+    verdicts: dict[str, list[str]] = {stage: [] for stage in took}
+    for item in said:
+        verdicts.setdefault(item["stage"], []).append(item["verdict"])
+    rows = []
+    for stage in sorted(verdicts, key=_place):
+        counted = {name: verdicts[stage].count(name) for name in _WORST}
+        worst = next((name for name in _WORST if counted[name]), "pass")
+        several = len(verdicts[stage]) > 1
+        note = ", ".join(f"{count} {name}" for name, count in counted.items() if count and several)
+        rows.append((stage, worst, f"{took[stage]:.1f}" if stage in took else "", note))
+    return rows
+
+
+def _place(stage: str) -> tuple[int, str]:
+    return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER)), stage
+
+
+def findings(found: Sequence[Report]) -> None:
+    """Print every finding with what to do about it."""
     for report in found:
         for finding in report.findings:
             sys.stdout.write(
@@ -97,7 +157,11 @@ def progress(*, quiet: bool = False) -> Iterator[Reporter]:
 
     def report(step: Progress, /) -> None:
         if step.stage not in shown:
-            shown[step.stage] = bars.add_task(step.stage, total=None, unit=step.unit)
+            shown[step.stage] = bars.add_task(step.stage, total=None, unit="")
+        if step.unit == STAGE:
+            if step.done:
+                bars.update(shown[step.stage], total=1, completed=1, unit="")
+            return
         bars.update(
             shown[step.stage], completed=step.done, total=step.total or None, unit=step.unit
         )
@@ -107,8 +171,10 @@ def progress(*, quiet: bool = False) -> Iterator[Reporter]:
 
 
 def status(report: Report) -> int:
-    """Return the exit status a report stands for: 0 if it passed, 1 if it did not."""
-    return 0 if report.verdict == "pass" else 1
+    """Return the exit status a report stands for: 0 passed, 1 refused, 2 could not be judged."""
+    from flows import summary
+
+    return summary.exit_status(report)
 
 
 def records(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -38,6 +38,11 @@ def demo(
         for row in report.facts["table"]
     ]
     console.table("", columns, rows)
+    level = report.facts["level"]
+    console.note(
+        f"level     claimed {level['claimed_level']}, achieved {level['achieved_level']};"
+        f" {level['next_level']} lacks: {', '.join(level['lacking'])}"
+    )
     console.note(f"report    file://{report.facts['page']}")
     console.note(f"lineage   caisson lineage {report.facts['request_id']}")
     console.note(

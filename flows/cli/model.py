@@ -42,7 +42,7 @@ def train(
         feature_version=feature_version,
         holdout_version=holdout_version,
     )
-    console.reports("train", [report], as_json=as_json)
+    console.flow(report, as_json=as_json)
     return console.status(report)
 
 
@@ -59,16 +59,10 @@ def gate(
     judgement = session.run(
         "flows.gate.gate", model=model, source=source, target=target, as_of=as_of
     )
-    if as_json:
-        console.emit(judgement.to_report().to_dict(), as_json=True)
-    else:
-        console.reports(f"gate of {model}", judgement.reports, as_json=False)
-        for outcome in judgement.blocking:
-            if outcome.error is not None:
-                console.note(f"{outcome.stage}: could not be judged: {outcome.error}")
-        console.note(f"report: {judgement.page}")
-    errors = [item.error.exit_status for item in judgement.blocking if item.error is not None]
-    return max(errors, default=0 if judgement.passed else 1)
+    report = judgement.to_report()
+    console.flow(report, as_json=as_json)
+    console.note(f"report: {judgement.page}")
+    return console.status(report)
 
 
 def release(
@@ -84,7 +78,8 @@ def release(
     report = session.once(
         "flows.release.release", model=model, source=source, target=target, as_of=as_of
     )
-    console.reports("release", [report], as_json=as_json)
+    console.flow(report, as_json=as_json)
+    console.note(f"report: {report.measurements['page']}")
     return console.status(report)
 
 
@@ -93,5 +88,5 @@ def nightly(as_of: AsOf = None, target: Target = None, as_json: Json = False) ->
     from flows.cli import session
 
     report = session.once("flows.nightly.nightly", as_of=as_of, target=target)
-    console.reports("nightly", [report], as_json=as_json)
+    console.flow(report, as_json=as_json)
     return console.status(report)

@@ -46,7 +46,7 @@ def deploy(
         package=package,
         canary_share=canary_share,
     )
-    console.reports("deploy", [report], as_json=as_json)
+    console.flow(report, as_json=as_json)
     if not as_json and report.measurements.get("url"):
         console.note(f"answers at {report.measurements['url']}")
     return console.status(report)
@@ -55,7 +55,7 @@ def deploy(
 def rollback(
     model: Model,
     target: Target = None,
-    reason: Annotated[str, typer.Option(help="Why, for the ledger.")] = "",
+    reason: Annotated[str, typer.Option(help="Why, for the ledger; nothing if not given.")] = "",
     as_json: Json = False,
 ) -> int:
     """Bring back the release before; needs neither registry, Prefect nor MLflow."""

@@ -49,4 +49,4 @@ def once(flow: str, **parameters: Any) -> Report:
 def _quieten(level: str) -> None:
     """Let Prefect's own lines through only from the level the settings ask for."""
     for name in ("prefect", "prefect.flow_runs", "prefect.task_runs"):
-        logging.getLogger(name).setLevel("ERROR" if level == "WARNING" else level)
+        logging.getLogger(name).setLevel("CRITICAL" if level == "WARNING" else level)

@@ -41,14 +41,22 @@ class Chapters:
     Attributes:
         quiet: Whether to say nothing while it runs.
         rows: The lines.
+        flows: Seconds of the chapters that were flows, in all.
     """
 
     quiet: bool = False
     rows: list[Chapter] = field(default_factory=list)
+    flows: float = 0.0
 
     @contextlib.contextmanager
-    def telling(self, name: str, look: str = "") -> Iterator[Chapter]:
-        """Time a chapter; it passes unless it says otherwise or raises."""
+    def telling(self, name: str, look: str = "", *, flow: bool = True) -> Iterator[Chapter]:
+        """Time a chapter; it passes unless it says otherwise or raises.
+
+        Args:
+            name: What is done.
+            look: Command or file that tells more.
+            flow: Whether it is a flow, whose time outside stages is the engines'.
+        """
         chapter = Chapter(name, look=look)
         self.rows.append(chapter)
         if not self.quiet:
@@ -60,7 +68,9 @@ class Chapters:
             chapter.verdict = "error"
             raise
         finally:
-            chapter.seconds = round(time.monotonic() - start, 2)
+            seconds = time.monotonic() - start
+            self.flows += seconds if flow else 0.0
+            chapter.seconds = round(seconds, 2)
             chapter.verdict = chapter.verdict or "pass"
             if not self.quiet and chapter.note:
                 console.note(f"  {chapter.verdict}: {chapter.note} ({chapter.seconds:.1f} s)")

@@ -99,6 +99,19 @@ async def plant_all(here: Context, good: Good, tell: Callable[[Fault, float], No
     return found
 
 
+def inventory(here: Context) -> dict[str, int]:
+    """Return the size of every file that a fault could leave something in or take from."""
+    place = here.workspace
+    roots = (place.objects_path, place.home / "registry", place.keys, place.targets, place.sources)
+    found = {
+        str(path): path.stat().st_size
+        for root in roots
+        for path in root.rglob("*")
+        if path.is_file() and path.suffix not in {".log", ".json"}
+    }
+    return {**found, "ledger": len(here.ledger.records())}
+
+
 async def _renamed_column(here: Context, good: Good) -> Fault:
     del good
     spoiled = here.workspace.tmp / "sources"
@@ -187,7 +200,7 @@ async def _gated(
     source = sources.resolve(here, "flight-delay", tree)
     if reference is not None:
         source = replace(source, reference=reference)
-    _, outcomes = await run_waves(here, source, here.policy("local"), tracked=False)
+    _, outcomes = await run_waves(here, source, here.policy("local"))
     return _fault(planted, stage, outcomes)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from contracts.base import canonical, files
+from contracts.base import files
 from contracts.base.errors import InputError
 from contracts.base.report import Report
 from flows.context import Context
 from flows.demo.passengers import Answers
-from flows.pages import PAGE, document_of, folder_of
+from flows.pages import PAGE, document_of, folder_of, recorded
 from flows.sources import Source
 from model_packages.oci.reference import PackageRef
 from tasks.lineage import show
@@ -21,7 +21,6 @@ from tasks.pages.document import LineageStep, Link
 from tasks.pages.gather import gather, latency
 from tasks.pages.render import render
 
-_LIMIT = 64 * 2**20
 _PATIENCE_S = 5.0
 _SHOWN = ("answer", "deployment", "package", "record", "bundle", "contract", "commit")
 
@@ -43,9 +42,7 @@ def write(
         answers: What December's flights were answered.
     """
     gate = folder_of(here, source)
-    recorded = canonical.loads(files.read_bounded(gate / "reports.json", _LIMIT))
-    reports = [*(Report.from_dict(item) for item in recorded), *deployed]
-    document = document_of(here, source, ref, reports)
+    document = document_of(here, source, ref, [*recorded(here, source), *deployed])
     request = answers.last.request_id if answers.last else ""
     known = [
         Link(item.title, f"../gate/{gate.name}/{item.target}", item.detail)

@@ -15,6 +15,7 @@ from contracts.base.report import Report, conclude
 from flows import context, recall, server
 from flows.candidates import candidate
 from flows.context import Context
+from flows.demo import timing
 from flows.demo.chapters import Chapter, Chapters
 from flows.demo.subject import AS_OF, MODEL, TARGET
 from model_packages.runtime.serve.client import InferenceClient
@@ -48,14 +49,13 @@ def run(options: DemoOptions) -> Report:
     """
     here = context.current(AS_OF)
     with files.locked(here.workspace.locks / "demo"):
-        here.workspace.sweep()
         return _run(here, options)
 
 
 def _run(here: Context, options: DemoOptions) -> Report:
     chapters = Chapters(options.quiet)
     with _tied(here, options.keep) as owner:
-        with chapters.telling("data: flights of New York 2013") as chapter:
+        with chapters.telling("data: flights of New York 2013", flow=False) as chapter:
             made = data.prepare(here.workspace.sources, here.workspace.progress)
             found = made["sources"].values()
             rows = sum(item["rows"] for item in found)
@@ -80,18 +80,24 @@ def _first(here: Context, chapters: Chapters, owner: Path | None, options: DemoO
             logging.getLogger(name).setLevel("CRITICAL")
         started = time.monotonic()
         engine.worked.clear()
+        chapters.flows = 0.0
         told = asyncio.run(tell(here, chapters, owner, plant=options.faults))
+        finished = time.monotonic()
     ended = time.monotonic()
     facts = {
         "releases": [told.package.to_dict()],
         "page": str(told.page),
+        "level": told.level,
         "request_id": told.request_id,
         "table": [row.to_dict() for row in chapters.rows],
     }
+    waited = round(started - start + ended - finished, 2)
     measurements = {
         "url": told.url,
         "seconds": round(ended - start, 2),
-        "server": round(started - start, 2),
+        "server": waited,
+        "engines": timing.engines(engine.worked, flows=chapters.flows, server=waited),
+        "stages": timing.by_stage(engine.worked),
     }
     return conclude(_STAGE, str(told.package), [], facts=facts, measurements=measurements)
 
@@ -102,7 +108,7 @@ def _again(here: Context, chapters: Chapters, owner: Path | None, known: Report)
         chapters.rows.append(
             Chapter(**{**row, "note": f"unchanged: {row['note']}", "seconds": 0.0})
         )
-    with chapters.telling("start the target again", "caisson status") as chapter:
+    with chapters.telling("start the target again", "caisson status", flow=False) as chapter:
         ref = candidate(here, MODEL, known.facts["releases"][0]["digest"])
         target = open_target(here.workspace, TARGET, while_locked=owner)
         report = deploying.deploy(here.workspace, ref, target, here.policy(TARGET))

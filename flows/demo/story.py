@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from contracts.base import files
 from contracts.base.digest import Digest, short
@@ -24,6 +25,7 @@ from flows.demo.passengers import Passengers
 from flows.demo.subject import AS_OF, MODEL, SOURCES, TARGET
 from flows.deploy import deploy
 from flows.nightly import nightly
+from flows.pages import recorded
 from flows.publish_contract import publish_contract
 from flows.release import release
 from flows.rollback import rollback
@@ -42,12 +44,14 @@ class Told:
         page: The report, which opens offline.
         request_id: One request that was answered.
         url: Where the target answers.
+        level: Compliance level claimed and achieved, and what the next one lacks.
     """
 
     package: PackageRef
     page: Path
     request_id: str
     url: str
+    level: dict[str, Any]
 
 
 async def tell(here: Context, chapters: Chapters, owner: Path | None, *, plant: bool) -> Told:
@@ -110,7 +114,7 @@ async def _serve(
         first = await deploy(MODEL, TARGET, ref.digest)
         chapter.note = _canary(first)
         _demand(first)
-    with chapters.telling("December's flights ask over HTTP") as chapter:
+    with chapters.telling("December's flights ask over HTTP", flow=False) as chapter:
         passengers.send(_FIRST_REQUESTS)
         rows, area = passengers.accuracy()
         times = passengers.answers.percentiles()
@@ -137,10 +141,11 @@ async def _serve(
     last = passengers.answers.last
     if last is None or last.package_digest != back.digest:
         raise RefusedError("the target does not answer with the release that was brought back")
-    with chapters.telling("report") as chapter:
+    with chapters.telling("report", flow=False) as chapter:
         shown = page.write(here, good, back, [first, report], passengers.answers)
         chapter.note = f"file://{shown}"
-    return Told(back, shown, last.request_id, str(report.measurements["url"]))
+    url = str(report.measurements["url"])
+    return Told(back, shown, last.request_id, url, _level(recorded(here, good)))
 
 
 async def _plant(here: Context, chapters: Chapters, good: faults.Good) -> None:
@@ -156,7 +161,12 @@ async def _plant(here: Context, chapters: Chapters, good: faults.Good) -> None:
 
             console.note(f"· planted: {fault.planted}\n  {fault.stage} says: {fault.message}")
 
+    before = faults.inventory(here)
     found = await faults.plant_all(here, good, say)
+    if faults.inventory(here) != before:
+        raise RefusedError(
+            "planted faults left something behind", location=str(here.workspace.home)
+        )
     missed = [fault for fault in found if not fault.caught]
     if missed:
         raise RefusedError(
@@ -165,6 +175,16 @@ async def _plant(here: Context, chapters: Chapters, good: faults.Good) -> None:
                 for item in missed
             )
         )
+
+
+def _level(reports: Sequence[Report]) -> dict[str, Any]:
+    """Return what the audit said of the level."""
+    facts = next(report.facts for report in reports if report.stage == "compliance")
+    names = ("claimed_level", "achieved_level", "next_level")
+    return {
+        **{name: facts[name] for name in names},
+        "lacking": [f"{item['id']} {item['title']}" for item in facts["lacking"]],
+    }
 
 
 def _reconfigured(here: Context, good: sources.Source) -> Digest:

@@ -21,7 +21,7 @@ def with_changed_weight(data: bytes, *, ending: str = "weight", part: float = 0.
     """
     import numpy as np
     import onnx
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # no stubs
 
     try:
         model = onnx.load_model_from_string(data)

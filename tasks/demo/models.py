@@ -14,7 +14,7 @@ from pathlib import Path
 
 from contracts.base import canonical, files
 from contracts.base.digest import Digest
-from contracts.base.errors import InputError, ManifestInvalid
+from contracts.base.errors import ManifestInvalid
 from contracts.catalog import Catalog
 from contracts.features import declaration, reader, store
 from contracts.features.bundle import BundleManifest

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from contracts.base.report import Report
 from model_packages.oci.reference import PackageRef
 from model_packages.oci.statement import ReleaseFacts
 from tasks.engine import stage
+from tasks.ledger.record import Pointer
 from tasks.policy import TargetPolicy
-from tasks.release import deploy, push, recover, register, rollback, sign
+from tasks.release import deploy, push, recover, register, reverify, rollback, sign
 from tasks.release.binding import Origin
 from tasks.release.deploy import DeployOptions
 from tasks.release.rollback import RollbackOptions
@@ -27,6 +29,7 @@ __all__ = [
     "open_target",
     "push_package",
     "register_candidate",
+    "reverify_release",
     "rollback_target",
     "sign_package",
 ]
@@ -82,3 +85,11 @@ def rollback_target(
 ) -> Report:
     """Make the release before the live one live again, from bytes the target kept."""
     return rollback.rollback(workspace, model, target, options)
+
+
+@stage(reverify.STAGE)
+def reverify_release(
+    workspace: Workspace, pointer: Pointer, policy: TargetPolicy, as_of: datetime
+) -> Report:
+    """Judge a live release again, as of today."""
+    return reverify.reverify(workspace, pointer, policy, as_of)

@@ -12,17 +12,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from contracts.base import digest
 from contracts.base.errors import ManifestInvalid
 from contracts.base.report import Finding, Report, conclude
 from contracts.features import reader
 from model_packages.oci.reference import PackageRef
 from model_packages.oci.unpack import PackageTree, open_package
-from tasks import child, sample
+from tasks import child, reuse, sample
 from tasks.trust import environment, opinion
 from tasks.trust.options import TrustOptions
 from tasks.workspace import Workspace
 
 STAGE = "trust"
+MEASURE = "trust-measure"
+AREAS = ("tasks/trust", "tasks/sample.py", "tasks/child.py", "tasks/launcher.py")
 
 _MEMORY = 4 * 2**30
 _OPINION_LEVEL = 0.01  # one split only, so a stricter level than that of the counted splits
@@ -49,7 +52,8 @@ def assess(
     """
     layout = workspace.packages(ref.repository)
     package = open_package(layout, ref.digest, workspace.objects_path / "unpacked")
-    found = _measure(workspace, package, holdout_version, definition, options)
+    measured = _measured(workspace, package, holdout_version, definition, options)
+    found = measured.facts
     facts = {
         "package_digest": ref.digest,
         "definition": definition,
@@ -58,9 +62,12 @@ def assess(
         **{name: found[name] for name in ("rows", "importance", "leakage")},
         **{name: found[name] for name in ("sensitivity", "alarms", "second_opinion")},
     }
-    measurements = {"isolation": found["isolation"], **found["usage"]}
     return conclude(
-        STAGE, str(ref), judge(ref.digest, facts, options), facts=facts, measurements=measurements
+        STAGE,
+        str(ref),
+        judge(ref.digest, facts, options),
+        facts=facts,
+        measurements=dict(measured.measurements),
     )
 
 
@@ -78,6 +85,33 @@ def judge(subject: str, found: Mapping[str, Any], options: TrustOptions) -> list
         *_judge_detector(subject, found["alarms"]),
         *_judge_opinion(subject, found["second_opinion"]),
     ]
+
+
+def _measured(
+    workspace: Workspace,
+    package: PackageTree,
+    holdout_version: str,
+    definition: str,
+    options: TrustOptions,
+) -> Report:
+    """Measure once for one graph: packages that differ in settings alone share what is found."""
+    home = environment.locate(workspace.root, workspace.environments)
+    graph = digest.of_file(package.folder / "model.onnx")
+    inputs = {
+        "graph": graph,
+        "inputs": [spec.to_dict() for spec in package.manifest.inputs],
+        "definition": definition,
+        "holdout_version": holdout_version,
+        "options": options.to_dict(),
+        "environment": home.name if environment.python_of(home) else "missing",
+    }
+
+    def produce() -> Report:
+        found = _measure(workspace, package, holdout_version, definition, options)
+        spent = {"isolation": found.pop("isolation"), **found.pop("usage")}
+        return conclude(MEASURE, graph, [], facts=found, measurements=spent)
+
+    return reuse.once(workspace, MEASURE, inputs, produce, areas=AREAS)
 
 
 def _measure(

@@ -7,7 +7,7 @@ from model_packages.oci.reference import PackageRef
 from tasks import reuse
 from tasks.engine import stage
 from tasks.trust import environment
-from tasks.trust.assess import STAGE, assess
+from tasks.trust.assess import AREAS, STAGE, assess
 from tasks.trust.options import TrustOptions
 from tasks.workspace import Workspace
 
@@ -36,5 +36,5 @@ def assess_trust(
         STAGE,
         inputs,
         lambda: assess(workspace, package, holdout_version, definition, options),
-        areas=["tasks/trust", "tasks/sample.py", "tasks/child.py", "tasks/launcher.py"],
+        areas=AREAS,
     )

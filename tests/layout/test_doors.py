@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def _sources(root: Path) -> list[Path]:
     return sorted(path for room in ROOMS for path in (root / room).rglob("*.py"))
 
 
+@functools.cache
 def _imports(path: Path) -> list[tuple[str, bool]]:
     """Return (top-level name, whether inside a function) of every import."""
     found: list[tuple[str, bool]] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.base.errors import DigestMismatch, InputError
+from contracts.base.errors import DigestMismatch, InputError, UnavailableError
 from contracts.base.report import Finding, Report, conclude, skipped
 from tasks import reuse
 from tasks.workspace import Workspace
@@ -111,16 +111,29 @@ def test_only_a_pass_is_reused(workspace: Workspace, report: Report) -> None:
 
 
 def test_a_hit_counts_only_while_what_it_names_exists(workspace: Workspace) -> None:
-    """When the artifact is gone or unreadable, the work is done again."""
+    """When the artifact is gone or cannot be reached, the work is done again."""
 
     def broken(report: Report) -> bool:
-        raise DigestMismatch(f"{report.subject} was changed")
+        raise UnavailableError(f"{report.subject} cannot be reached")
 
     work = Work()
     once(workspace, work)
     once(workspace, work, exists=lambda report: report.subject != "s")
     once(workspace, work, exists=broken)
     assert work.times == 3
+
+
+def test_changed_bytes_are_refused_not_made_again(workspace: Workspace) -> None:
+    """Making a damaged artifact again in silence would hide who or what damaged it."""
+
+    def changed(report: Report) -> bool:
+        raise DigestMismatch(f"{report.subject} was changed")
+
+    work = Work()
+    once(workspace, work)
+    with pytest.raises(DigestMismatch):
+        once(workspace, work, exists=changed)
+    assert work.times == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,7 +239,7 @@ def test_a_place_that_is_no_number_is_refused(tmp_path: Path) -> None:
         graphs.facts(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"junk", b"\x08\x07", os.urandom(64)])
+@pytest.mark.parametrize("data", [b"", b"junk", b"\x08\x07", bytes(range(64))])
 def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None:
     """Garbage is a typed error."""
     (tmp_path / "m.onnx").write_bytes(data)

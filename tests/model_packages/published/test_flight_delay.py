@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contracts.features.bundle import is_version
 from contracts.objects import content
 from model_packages.format import cases, settings
 from model_packages.format import manifest as manifests
@@ -44,11 +45,13 @@ def _imports(path: Path) -> set[str]:
 
 
 def test_manifest_and_settings_are_valid() -> None:
-    """The committed files are read strictly, and claim no feature version of their own."""
+    """The committed files are read strictly, and name the bundles the model is made from."""
     manifest = manifests.load(FOLDER / "manifest.json")
     assert manifest.license == "Apache-2.0"
     assert manifest.training is not None
-    assert (manifest.training.feature_version, manifest.training.retrain) == ("", "nightly")
+    assert manifest.training.retrain == "nightly"
+    assert is_version(manifest.training.feature_version)
+    assert is_version(manifest.training.holdout_version)
     assert settings.load(FOLDER / "config.yaml").max_batch_size == 256
 
 

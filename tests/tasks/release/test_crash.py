@@ -79,6 +79,7 @@ class Matrix:
         return Scene(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_killed_deployment(deployed_template: Prepared, folder: Path, depth: Depth) -> None:
     """After any crash the target serves a whole release, and the next deploy finishes the job."""
@@ -119,6 +120,7 @@ def test_killed_rollback(deployed: Prepared, folder: Path) -> None:
         assert scene.kinds("rollback") == ["rollback"], kill
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_killed_release(template: Prepared, folder: Path, depth: Depth) -> None:
     """A release that was killed is finished by the next, with one signature and one candidate."""

@@ -1,0 +1,1 @@
+"""Measurements against the limits in infra/BENCHMARKS.md; run with ``make bench``."""
