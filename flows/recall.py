@@ -64,7 +64,8 @@ def demo(here: Context, produce: Callable[[], Report], *, faults: bool) -> Repor
 def _inputs(here: Context, stage: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: value for name, value in parameters.items() if name != "as_of"}
     if stage == "flow-nightly":
-        return {**named, "data": _data(here), "published": _published(here)}
+        live = {f"{item.model}/{item.target}": item.digest for item in here.ledger.pointers()}
+        return {**named, "data": _data(here), "published": _published(here), "live": live}
     source = sources.resolve(here, str(named["model"]), named.get("source"))
     policy = here.policy(named.get("target"))
     return {"model": named["model"], "source": source.tree, "policy": policy.digest}

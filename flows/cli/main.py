@@ -15,6 +15,8 @@ import typer
 from contracts.base.errors import CaissonError
 from flows.cli import contract, demo, features, model, operate, package
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="caisson",
     help="Take a model from checked data to a running, watched service, and prove every step.",
@@ -38,34 +40,40 @@ def run() -> None:
 
 def execute(arguments: list[str]) -> int:
     """Run a command and return its exit status; the outer edge for every error."""
+    as_json = "--json" in arguments
     try:
         outcome = app(arguments, standalone_mode=False, prog_name="caisson")
     except CaissonError as err:
-        return _report(err, as_json="--json" in arguments)
+        return _failed(err.to_dict(), str(err), err.exit_status, as_json=as_json)
     except typer.Exit as err:
-        return int(err.exit_code)
+        outcome = err.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _stop_children()
-        sys.stderr.write("caisson: interrupted; running the command again continues\n")
-        return 130
+        outcome = _INTERRUPTED
     except typer.TyperException as err:
-        sys.stderr.write(f"caisson: {err}\nTry the command with --help.\n")
-        return 2
-    except Exception:  # noqa: BLE001 - the outer edge: a fault of ours is shown whole, with status 2
-        sys.stderr.write(f"caisson: internal fault\n{traceback.format_exc()}")
-        return 2
+        wrong = err.format_message()
+        said = f"{wrong}\nTry the command with --help."
+        return _failed({"code": "usage", "message": wrong}, said, 2, as_json=as_json)
+    except Exception as err:  # noqa: BLE001 - the outer edge: a fault of ours is shown whole
+        details = {"code": "internal-fault", "message": f"{type(err).__name__}: {err}"}
+        said = f"internal fault\n{traceback.format_exc()}"
+        return _failed(details, said, 2, as_json=as_json)
+    if outcome == _INTERRUPTED:
+        return _interrupted()
     return outcome if isinstance(outcome, int) else 0
 
 
-def _stop_children() -> None:
-    """End what stages started, if a stage was ever imported."""
+def _failed(details: dict[str, str], said: str, status: int, *, as_json: bool) -> int:
+    """Show an error: whole on stderr for people, as one object on stdout for machines."""
+    if as_json:
+        sys.stdout.write(json.dumps({"error": details}, ensure_ascii=False) + "\n")
+    sys.stderr.write(f"caisson: {said.rstrip()}\n")
+    return status
+
+
+def _interrupted() -> int:
+    """End what stages started, if a stage was ever imported, and say how to go on."""
     child = sys.modules.get("tasks.child")
     if child is not None:
         child.stop_all()
-
-
-def _report(err: CaissonError, *, as_json: bool) -> int:
-    if as_json:
-        sys.stdout.write(json.dumps({"error": err.to_dict()}, ensure_ascii=False) + "\n")
-    sys.stderr.write(f"caisson: {err}\n")
-    return err.exit_status
+    sys.stderr.write("caisson: interrupted; running the command again continues\n")
+    return _INTERRUPTED

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tasks.lineage.tree import Node
     from tasks.workspace import Workspace
 
+_NOTHING = "nothing is registered yet: `caisson demo` shows the whole chain"
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Model = Annotated[str, typer.Argument(help="Name of a released model.")]
 Target = Annotated[str | None, typer.Option(help="Target; CAISSON_TARGET if not given.")]
@@ -81,6 +83,9 @@ def status(as_json: Json = False) -> int:
     if as_json:
         console.emit([row.to_dict() for row in rows], as_json=True)
         return 0
+    if not rows:
+        console.emit(None, as_json=False, text=_NOTHING)
+        return 0
     columns = [
         "model",
         "target",
@@ -93,7 +98,7 @@ def status(as_json: Json = False) -> int:
         "url",
     ]
     console.table(
-        "" if rows else "nothing is registered yet: `caisson demo` shows the whole chain",
+        "",
         columns,
         [
             [

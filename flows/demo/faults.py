@@ -6,7 +6,6 @@ real ones, so what was judged before is not judged again and the real home canno
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -21,9 +20,10 @@ from contracts.base.report import Report
 from contracts.objects import content
 from flows import sources
 from flows.context import Context
+from flows.demo.subject import MODEL, TARGET
 from flows.gate import run_waves
 from flows.sources import Source
-from flows.waves import Outcome
+from flows.waves import Outcome, aside
 from model_packages.oci.reference import PackageRef
 from tasks.demo import compliance, hardware, models, release, spoil
 from tasks.demo import package as packages
@@ -92,8 +92,8 @@ async def plant_all(here: Context, good: Good, tell: Callable[[Fault, float], No
         _unsigned,
     ):
         start = time.monotonic()
-        with _scratch(here) as aside:
-            fault = await plant(aside, good)
+        with _scratch(here) as scratch:
+            fault = await plant(scratch, good)
         found.append(fault)
         tell(fault, time.monotonic() - start)
     return found
@@ -134,8 +134,8 @@ async def _stale_batch(here: Context, good: Good) -> Fault:
 
 
 def _validated(here: Context, spoiled: Path, planted: str) -> Fault:
-    aside = replace(here.workspace, batches=spoiled)
-    report = validate.validate(aside, _SPINE, "2013-12", None, "demo")
+    place = replace(here.workspace, batches=spoiled)
+    report = validate.validate(place, _SPINE, "2013-12", None, "demo")
     return _fault(planted, "validate", [Outcome(report.stage, report, None, 0.0)])
 
 
@@ -155,7 +155,7 @@ async def _changed_byte(here: Context, good: Good) -> Fault:
 
 
 async def _leaked_label(here: Context, good: Good) -> Fault:
-    tree, reference = await asyncio.to_thread(models.leaked_label, here.workspace, good.source.tree)
+    tree, reference = await aside(models.leaked_label, here.workspace, good.source.tree)
     planted = "the delay at departure, known only later, among the inputs"
     return await _gated(here, tree, planted, "trust", reference=reference)
 
@@ -178,9 +178,9 @@ async def _changed_weight(here: Context, good: Good) -> Fault:
 
 async def _unsigned(here: Context, good: Good) -> Fault:
     ref = release.unsigned(here.workspace, good.package)
-    place = open_target(here.workspace, "local")
+    place = open_target(here.workspace, TARGET)
     try:
-        report = deploy.deploy(here.workspace, ref, place, here.policy("local"))
+        report = deploy.deploy(here.workspace, ref, place, here.policy(TARGET))
     except CaissonError as err:
         return _fault("package without a signature", "deploy", [Outcome("deploy", None, err, 0.0)])
     return _fault("package without a signature", "deploy", [Outcome("deploy", report, None, 0.0)])
@@ -197,10 +197,10 @@ def _edited(here: Context, good: Good, edit: Callable[[Path], object]) -> Digest
 async def _gated(
     here: Context, tree: Digest, planted: str, stage: str, reference: Digest | None = None
 ) -> Fault:
-    source = sources.resolve(here, "flight-delay", tree)
+    source = sources.resolve(here, MODEL, tree)
     if reference is not None:
         source = replace(source, reference=reference)
-    _, outcomes = await run_waves(here, source, here.policy("local"))
+    _, outcomes = await run_waves(here, source, here.policy(TARGET))
     return _fault(planted, stage, outcomes)
 
 

@@ -6,7 +6,8 @@ continued by the next one, because every stage recognises by digest what has bee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from contracts.base.digest import Digest, short
 from contracts.base.errors import RefusedError
 from contracts.base.report import Report
 from contracts.objects import content
-from flows import sources, traffic
+from flows import recall, sources, traffic
 from flows.candidates import candidate
 from flows.context import Context
 from flows.demo import faults, page
@@ -29,6 +30,7 @@ from flows.pages import recorded
 from flows.publish_contract import publish_contract
 from flows.release import release
 from flows.rollback import rollback
+from flows.waves import aside
 from model_packages.oci.reference import PackageRef
 from tasks.release.targets.table import open_target
 
@@ -72,7 +74,7 @@ async def tell(here: Context, chapters: Chapters, owner: Path | None, *, plant: 
             report = await publish_contract(str(path), as_of=AS_OF)
             chapter.note = f"schema {short(report.facts['schema_hash'])}"
             _demand(report)
-    night = await _nightly(chapters)
+    night = await _nightly(here, chapters)
     first = candidate(here, MODEL, None)
     target = open_target(here.workspace, TARGET, while_locked=owner)
     good = sources.resolve(here, MODEL, _tree(night))
@@ -92,16 +94,24 @@ async def tell(here: Context, chapters: Chapters, owner: Path | None, *, plant: 
     return told
 
 
-async def _nightly(chapters: Chapters) -> Report:
+async def _once(
+    here: Context, flow: Callable[..., Coroutine[Any, Any, Report]], **parameters: Any
+) -> Report:
+    """Run a flow unless the same work is on record, exactly as its command does."""
+    name = f"{flow.__module__}.{flow.__name__}"
+    return await aside(recall.once, here, name, parameters, lambda: asyncio.run(flow(**parameters)))
+
+
+async def _nightly(here: Context, chapters: Chapters) -> Report:
     with chapters.telling("nightly") as chapter:
-        night = await nightly(AS_OF, TARGET)
+        night = await _once(here, nightly, as_of=AS_OF, target=TARGET)
         chapter.verdict = night.verdict
         chapter.note = f"{len(night.facts['stages'])} stages over data, features and model"
     for stage, seconds in night.measurements["seconds"].items():
         said = [item for item in night.facts["stages"] if item["stage"] == stage]
         verdicts = {item["verdict"] for item in said}
         worst = next((v for v in ("error", "fail", "skip") if v in verdicts), "pass")
-        chapters.add(f"  {stage}", worst, seconds, f"{len(said)} subjects")
+        chapters.add(f"  {stage}", worst, seconds, f"{len(said)} subject{'s' * (len(said) > 1)}")
     _demand(night)
     return night
 
@@ -125,7 +135,7 @@ async def _serve(
             raise RefusedError(f"requests failed: {dict(passengers.answers.errors)}")
     changed = _reconfigured(here, good)
     with chapters.telling("release with another batch size", f"caisson release {MODEL}") as chapter:
-        second = await release(MODEL, changed, TARGET, AS_OF)
+        second = await _once(here, release, model=MODEL, source=changed, target=TARGET, as_of=AS_OF)
         chapter.note = f"package {short(second.facts['digest'])}"
         _demand(second)
     with chapters.telling("deploy with a canary", "caisson status") as chapter:

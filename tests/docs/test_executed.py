@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import urllib.request
@@ -66,8 +65,7 @@ def _after(pattern: str, said: str) -> str:
 def test_the_table_of_the_demo_is_the_one_it_prints(root: Path, reader: Reader) -> None:
     """The README's table has the demo's stages in order, each with its verdict."""
     shown = documents.tables(root / "README.md", "## What the demo shows")
-    done = reader.run("caisson demo --json --keep")
-    rows: list[dict[str, Any]] = json.loads(done.stdout)["facts"]["table"]
+    rows: list[dict[str, Any]] = reader.ask("demo", "--keep")["facts"]["table"]
     printed = [(row["name"].strip(), row["verdict"]) for row in rows]
     documented = [(name.removeprefix("… "), verdict) for name, verdict, *_ in shown]
     assert documented == printed[: len(documented)]

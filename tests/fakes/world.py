@@ -25,25 +25,40 @@ ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2020, 3, 4, tzinfo=UTC)
 DEFINITION = "small/trips/lateness"
 MODEL = "late-trips"
+KEYS = {"trips": "number", "weather": "time", "vehicles": "vehicle"}
 
 
 def build(folder: Path) -> Context:
     """Return the context of a whole installation in an empty folder."""
-    root, home = folder / "checkout", folder / "hôme folder"
+    root = folder / "checkout"
     for name in ("tasks", "flows", "infra"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(ROOT / name)
-    workspace = Workspace(home, root, FixedClock(NOW)).prepare()
-    settings = Settings(home, home / "sources", 0.0, "local", "warning", "", root)
-    here = Context(settings, workspace, NOW)
-    for kind in observations.SCHEMAS:
-        publish_contract(workspace, kind)
+    here = context(settings(folder))
+    workspace = here.workspace.prepare()
+    for kind, key in KEYS.items():
+        publish_contract(workspace, kind, key=[key])
+        path = here.contracts / "small" / kind / "1.0.0.contract.json"
+        plain = json.loads(path.read_text())
+        columns = [{**item, "nullable": item["name"] != key} for item in plain["columns"]]
+        packages.edit_json(path, columns=columns)
     publish_definition(here, DEFINITION)
     batches.write(here.contracts / "shop/orders/1.0.0.contract.json")
     deliver_trips(workspace)
     deliver_orders(workspace)
     publish_model(here, MODEL)
     return here
+
+
+def settings(folder: Path) -> Settings:
+    """Return the settings of an installation that was built in a folder."""
+    home = folder / "hôme folder"
+    return Settings(home, home / "sources", 0.0, "local", "warning", "", folder / "checkout")
+
+
+def context(found: Settings) -> Context:
+    """Return the context of an installation, as of now."""
+    return Context(found, Workspace(found.home, found.root, FixedClock(NOW)), NOW)
 
 
 def deliver_trips(workspace: Workspace) -> None:

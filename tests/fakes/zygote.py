@@ -7,6 +7,7 @@ process for each request on its standard input: one JSON line with ``arguments``
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -74,14 +75,22 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     return stream
 
 
-def _serve(folder: Path) -> None:
-    from flows import context, server
+# What stages import when they run; none of it starts a thread by being imported.
+_LIBRARIES = ("duckdb", "matplotlib.figure", "mlflow.artifacts", "onnx", "pyarrow.parquet")
 
-    with server.ensure(context.current().workspace) as found:
+
+def _serve(folder: Path) -> None:
+    from flows import context, presence, server
+
+    place = context.current().workspace
+    with server.ensure(place) as found:
         from flows.cli import main
         from flows.demo import run, story
 
         del run, story
+        for name in _LIBRARIES:
+            importlib.import_module(name)
+        presence.leave(place)
         answers = os.fdopen(os.dup(1), "w")
         print(found.pid, file=answers, flush=True)
         for line in sys.stdin:

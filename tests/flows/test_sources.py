@@ -78,7 +78,7 @@ def test_another_models_source_is_refused(here: Context, tmp_path: Path) -> None
 
 
 def test_an_unknown_or_malformed_digest_is_an_input_error(here: Context, tmp_path: Path) -> None:
-    """What is no digest, and what is not stored, is said plainly; so is a tree that is no source."""
+    """What is no digest, what is not stored, and a tree that is no source are said plainly."""
     with pytest.raises(InputError, match="source"):
         sources.resolve(here, "tiny", "sha256:12")
     with pytest.raises(InputError):

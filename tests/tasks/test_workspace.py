@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.base import files
 from contracts.base.errors import InputError, UnavailableError
 from tasks.workspace import Workspace
 
@@ -69,9 +70,48 @@ def test_a_home_that_cannot_be_made_is_unavailable(tmp_path: Path, root: Path) -
 
 
 def test_sweep_removes_what_interrupted_writes_left(workspace: Workspace) -> None:
-    """Half-written files go, finished ones stay."""
+    """Half-written files and all work in progress go; finished ones stay."""
     workspace.prepare()
-    (workspace.reports / ".x.json.0123.part").write_text("half")
-    (workspace.tmp / "done").write_text("whole")
+    half = [
+        workspace.reports / "trust" / ".x.json.0123456789ab.part",
+        workspace.objects_path / "blobs" / ".y.0123456789ab.part",
+        workspace.registry("tiny") / "blobs" / ".z.0123456789ab.part",
+        workspace.sources / "shop/orders" / ".day.0123456789ab.part" / "part-0.parquet",
+        workspace.tmp / "hardware-1" / "model.onnx",
+        workspace.tmp / "loose",
+    ]
+    whole = [
+        workspace.reports / "trust" / "x.json",
+        workspace.objects_path / "blobs" / "y.part",
+        workspace.sources / "shop/orders" / ".day.part" / "part-0.parquet",
+        workspace.targets / "local" / ".state.0123456789ab.part",
+    ]
+    for path in (*half, *whole):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("content")
+    assert workspace.sweep() == len(half)
+    assert not any(path.exists() for path in half)
+    assert all(path.exists() for path in whole)
+    assert list(workspace.tmp.iterdir()) == []
+    assert workspace.sweep() == 0
+
+
+def test_nothing_is_swept_while_somebody_works(workspace: Workspace) -> None:
+    """What another process holds the home's lock for may be half-written on purpose."""
+    workspace.prepare()
+    leftover = workspace.objects_path / ".x.0123456789ab.part"
+    leftover.touch()
+    with files.locked(workspace.presence, shared=True):
+        assert workspace.sweep() == 0
+        assert leftover.exists()
     assert workspace.sweep() == 1
-    assert (workspace.tmp / "done").exists()
+
+
+def test_data_outside_the_home_is_never_swept(tmp_path: Path, root: Path) -> None:
+    """A folder of sources that belongs to somebody else is left alone."""
+    workspace = Workspace(tmp_path / "home", root, batches=tmp_path / "data").prepare()
+    leftover = tmp_path / "data" / ".x.0123456789ab.part"
+    leftover.parent.mkdir()
+    leftover.touch()
+    assert workspace.sweep() == 0
+    assert leftover.exists()
