@@ -6,7 +6,8 @@ recalled only while everything it made is still there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from flows.context import Context
 from model_packages.oci import image
 from model_packages.oci.store import LayoutStore
 from tasks import reuse
+from tasks.reuse import Claim
 
 _AREAS = ("flows", "tasks", "infra/policies", "infra/hardware")
 
@@ -37,16 +39,23 @@ def once(
         parameters: What it is called with.
         produce: Runs it.
     """
+    with claimed(here, flow, parameters) as claim:
+        return claim.recorded or claim.record(produce())
+
+
+@contextlib.contextmanager
+def claimed(here: Context, flow: str, parameters: Mapping[str, Any]) -> Iterator[Claim]:
+    """Hold a flow's work for the time of a block, for those who run it in a loop of their own."""
     stage = f"flow-{flow.rpartition('.')[2].replace('_', '-')}"
     inputs = {**_inputs(here, stage, parameters), "as_of": clock.to_text(here.as_of)}
-    return reuse.once(
+    with reuse.claimed(
         here.workspace,
         stage,
         inputs,
-        produce,
         areas=_AREAS,
         exists=lambda report: _still_there(here, report),
-    )
+    ) as claim:
+        yield claim
 
 
 def demo(here: Context, produce: Callable[[], Report], *, faults: bool) -> Report:

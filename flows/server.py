@@ -8,14 +8,17 @@ system chose, and answers only who knows a random text kept in a file that its o
 
 from __future__ import annotations
 
+import _thread
 import base64
 import contextlib
 import http.client
 import os
 import secrets
+import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +80,7 @@ def ensure(workspace: Workspace, linger: float = 0.0) -> Iterator[Server]:
         linger: Seconds that a server started here stays when unused.
 
     Raises:
-        ServerUnavailable: If it does not start or does not answer.
+        ServerUnavailable: If it does not start, does not answer, or ends before the block does.
     """
     folder = workspace.prefect
     with files.locked(folder / engine.CLIENTS, shared=True), contextlib.ExitStack() as stack:
@@ -88,6 +91,7 @@ def ensure(workspace: Workspace, linger: float = 0.0) -> Iterator[Server]:
                 stack.enter_context(_environment(server, folder))
             else:
                 server = _start(workspace, linger, stack)
+        stack.enter_context(_watched(server))
         stack.enter_context(_settings(server, folder))
         yield server
 
@@ -164,6 +168,38 @@ def _start(workspace: Workspace, linger: float, stack: contextlib.ExitStack) -> 
 
     _wait(process, url, "/api/admin/version", _credentials(auth), folder)
     return Server(url, auth, process.pid, round(time.monotonic() - begun, 3))
+
+
+@contextlib.contextmanager
+def _watched(server: Server) -> Iterator[None]:
+    """Interrupt the command if its server ends: Prefect would go on asking for minutes."""
+    lost = threading.Event()
+    with contextlib.ExitStack() as stack:
+        reading, writing = os.pipe()
+        stack.callback(os.close, reading)
+        ended = os.pidfd_open(server.pid)
+        stack.callback(os.close, ended)
+        watcher = threading.Thread(target=_watch, args=(ended, reading, lost), daemon=True)
+        watcher.start()
+        stack.callback(watcher.join)
+        stack.callback(os.close, writing)
+        try:
+            yield
+        except BaseException as err:
+            if not lost.is_set():
+                raise
+            raise ServerUnavailable(
+                "the Prefect server ended while it was needed",
+                location=server.url,
+                remedy="Run the command again; it continues with what is not done yet.",
+            ) from err
+
+
+def _watch(ended: int, stopped: int, lost: threading.Event) -> None:
+    ready, _, _ = select.select([ended, stopped], [], [])
+    if stopped not in ready:
+        lost.set()
+        _thread.interrupt_main()
 
 
 def _left(folder: Path) -> None:

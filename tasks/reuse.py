@@ -8,10 +8,11 @@ reused, and only while ``exists`` says that all it names is still there.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +57,59 @@ def once(
     Returns:
         The report; ``measurements`` holds ``unchanged: true`` if nothing was done.
     """
+    with claimed(workspace, stage, inputs, areas=areas, exists=exists) as claim:
+        return claim.recorded or claim.record(produce())
+
+
+@contextlib.contextmanager
+def claimed(
+    workspace: Workspace,
+    stage: str,
+    inputs: Mapping[str, Any],
+    *,
+    areas: Sequence[str],
+    exists: Exists = always,
+) -> Iterator[Claim]:
+    """Hold a piece of work for the time of a block; who else needs it waits.
+
+    Args:
+        workspace: Where reports and locks are.
+        stage: Name of the stage.
+        inputs: Everything the result depends on besides the code, as plain data.
+        areas: Folders of the checkout whose code does it.
+        exists: Says whether everything a recorded report names is still there.
+
+    Yields:
+        What is on record, or the place to record what the block makes.
+    """
     key = _key(workspace, stage, inputs, areas)
     with files.locked(workspace.locks / f"{stage}-{digest.short(key, 32)}"):
-        recorded = _recorded(workspace, stage, key, exists)
-        if recorded is not None:
-            return recorded
-        report = produce()
+        yield Claim(workspace, stage, key, _recorded(workspace, stage, key, exists))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A piece of work that nobody else does meanwhile.
+
+    Attributes:
+        workspace: Where it is recorded.
+        stage: Name of the stage.
+        key: Identity of the work.
+        recorded: The report on record, marked unchanged; None if it has to be done.
+    """
+
+    workspace: Workspace
+    stage: str
+    key: Digest
+    recorded: Report | None
+
+    def record(self, report: Report) -> Report:
+        """Write down what the work came to, and return it."""
         failpoint.hit("reuse.record.before")
-        record = _record(key, report)
-        files.write_json(_by_digest(workspace, report.digest), record)
+        record = _record(self.key, report)
+        files.write_json(_by_digest(self.workspace, report.digest), record)
         failpoint.hit("reuse.record.inside")
-        files.write_json(_path(workspace, stage, key), record)
+        files.write_json(_path(self.workspace, self.stage, self.key), record)
         failpoint.hit("reuse.record.after")
         return report
 

@@ -6,7 +6,6 @@ continued by the next one, because every stage recognises by digest what has bee
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,6 @@ from flows.pages import recorded
 from flows.publish_contract import publish_contract
 from flows.release import release
 from flows.rollback import rollback
-from flows.waves import aside
 from model_packages.oci.reference import PackageRef
 from tasks.release.targets.table import open_target
 
@@ -99,7 +97,8 @@ async def _once(
 ) -> Report:
     """Run a flow unless the same work is on record, exactly as its command does."""
     name = f"{flow.__module__}.{flow.__name__}"
-    return await aside(recall.once, here, name, parameters, lambda: asyncio.run(flow(**parameters)))
+    with recall.claimed(here, name, parameters) as claim:
+        return claim.recorded or claim.record(await flow(**parameters))
 
 
 async def _nightly(here: Context, chapters: Chapters) -> Report:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.cli import console
-from tests.bench.rows import Limit, Row, judge, machine, status
+from tests.bench.rows import Limit, Row, judge, machine, markdown, status
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMITS = (
@@ -146,6 +146,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print; 0 if every limit was kept, 1 if not, 2 if one was not measured."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
+    parser.add_argument("--markdown", action="store_true", help="print it as in BENCHMARKS.md")
     parser.add_argument("--quick", action="store_true", help="only the commands, not the demo")
     chosen = parser.parse_args(arguments)
     where = {**machine()}
@@ -157,6 +158,8 @@ def main(arguments: Sequence[str]) -> int:
         shutil.rmtree(home, ignore_errors=True)
     if chosen.json:
         console.emit({"machine": where, "rows": [row.to_dict() for row in rows]}, as_json=True)
+    elif chosen.markdown:
+        console.emit(None, as_json=False, text=markdown(where, rows))
     else:
         console.pairs("machine", where)
         console.records("", [row.to_dict() for row in rows], as_json=False)

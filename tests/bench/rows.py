@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,24 @@ def machine() -> Mapping[str, Any]:
         "python": platform.python_version(),
         "load": [round(value, 2) for value in os.getloadavg()],
     }
+
+
+def markdown(where: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    """Return machine and rows as they stand in infra/BENCHMARKS.md."""
+    load = ", ".join(f"{value:.1f}" for value in where["load"])
+    lines = [
+        f"{where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB, "
+        f"{where['system']}, Python {where['python']}; load average at the start {load}.",
+        "",
+        "| measured | value | limit | kept |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        value = row.reason if row.value is None else f"{row.value:.2f} {row.unit}"
+        limit = "" if row.limit is None else f"{row.limit:g} {row.unit}"
+        kept = {True: "yes", False: "**no**", None: ""}[row.ok]
+        lines.append(f"| {row.name} | {value} | {limit} | {kept} |")
+    return "\n".join(lines)
 
 
 def _processor() -> str:

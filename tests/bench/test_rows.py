@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import demo
-from tests.bench.rows import Limit, judge, status
+from tests.bench.rows import Limit, judge, markdown, status
 from tests.docs import documents
 
 TIME = Limit("time", "s", 2.0)
@@ -41,6 +41,13 @@ def test_a_value_without_limit_is_only_reported() -> None:
 def test_one_limit_passed_makes_the_whole_fail() -> None:
     """The exit status tells a pipeline that a limit was passed."""
     assert status([judge(TIME, 1.0), judge(TIME, 3.0)]) == 1
+
+
+def test_a_limit_that_was_not_measured_is_not_shown_as_kept() -> None:
+    """In the document too: what was not run has its reason and no yes."""
+    where = {"processor": "p", "cores": 2, "memory_gib": 1.0, "system": "s", "python": "3"}
+    text = markdown({**where, "load": [0.1, 0.2, 0.3]}, [judge(TIME, None, "no server")])
+    assert "| time | not run: no server | 2 s |  |" in text
 
 
 def test_benchmarks_document_has_the_limits_of_the_code(root: Path) -> None:
