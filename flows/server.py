@@ -8,13 +8,13 @@ system chose, and answers only who knows a random text kept in a file that its o
 
 from __future__ import annotations
 
-import _thread
 import base64
 import contextlib
 import http.client
 import os
 import secrets
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -199,7 +199,8 @@ def _watch(ended: int, stopped: int, lost: threading.Event) -> None:
     ready, _, _ = select.select([ended, stopped], [], [])
     if stopped not in ready:
         lost.set()
-        _thread.interrupt_main()
+        # A real signal, because only that wakes a main thread that waits.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _left(folder: Path) -> None:
