@@ -34,14 +34,14 @@ demo: install
 # The threshold covers the rooms that decide; slow tests (real servers, whole demos) have a marker.
 test: install
 	@rm -f .coverage .coverage.*
-	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report= $(ARGS)
 	@for room in contracts model_packages tasks/release; do \
 	  echo "coverage of $$room (branches counted, at least 92 %):"; \
 	  $(BIN)/coverage report --include="$$room/*" --fail-under=92 || exit 1; \
 	done
 
 test-slow: install
-	$(BIN)/pytest -n 2 --dist loadgroup -m "slow and not gpu" --durations 15 $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not gpu" --durations 15 $(ARGS)
 
 check: install
 	$(BIN)/ruff check .
