@@ -114,10 +114,14 @@ def _unknown(given: Mapping[str, str]) -> list[str]:
 
 
 def _folder(text: str) -> Path:
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+        strange = path.exists() and not path.is_dir()
+    except (OSError, RuntimeError) as err:  # a name too long or a link in a circle; no such user
+        raise InputError(f"cannot be a folder: {err}"[:300], expected="an absolute path") from err
     if not path.is_absolute():
         raise InputError("not an absolute path", found=repr(text))
-    if path.exists() and not path.is_dir():
+    if strange:
         raise InputError("not a folder", found=str(path))
     return path
 

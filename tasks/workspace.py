@@ -129,8 +129,10 @@ class Workspace:
             UnavailableError: If the home folder cannot be written.
         """
         try:
+            # Whatever the umask, nobody else may put files where ours are looked for.
+            self.home.mkdir(mode=0o755, parents=True, exist_ok=True)
             for name in _FOLDERS:
-                (self.home / name).mkdir(parents=True, exist_ok=True)
+                (self.home / name).mkdir(mode=0o755, exist_ok=True)
             self.keys.mkdir(mode=0o700, exist_ok=True)
             writable = os.access(self.home, os.W_OK | os.X_OK)
         except OSError as err:

@@ -83,7 +83,7 @@ def rollback(
 def _move(ledger: Ledger, model: str, target: str) -> Move:
     stack = history.releases(ledger, model, target)
     if len(stack) < 2:
-        live = f"only {stack[0]} was ever live" if stack else "nothing is live"
+        live = f"{stack[0]} is the oldest" if stack else "nothing is live"
         raise RefusedError(
             f"there is no earlier release of {model} to go back to: {live}",
             location=target,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,36 @@ def test_no_row_is_lost_and_none_is_in_both(
     assert {row["id"] for row in bad} == wrong
     assert [row["id"] for row in good] == [row["id"] for row in rows if row["id"] not in wrong]
     assert found.good_rows + found.bad_rows == len(rows)
+
+
+_KILLED = """
+import sys
+import subprocess
+import sys
+from pathlib import Path
+from contracts.base import failpoint
+from tests.contracts.test_quarantine import put_bad_row
+failpoint.configure(sys.argv[2])
+put_bad_row(Path(sys.argv[1]))
+"""
+
+
+def put_bad_row(root: Path) -> Quarantine:
+    """Put a batch aside whose second row is bad."""
+    return _put(root, batches.table(batches.rows(3, amount={1: -1.0})))
+
+
+@pytest.mark.parametrize(
+    ("point", "there"), [("quarantine.publish.before", 0), ("quarantine.publish.after", 1)]
+)
+def test_kill_leaves_the_whole_quarantine_or_none(
+    tmp_path: Path, root: Path, point: str, there: int
+) -> None:
+    """kill -9 before the move leaves nothing that is taken for one; the next attempt completes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path), point], cwd=root, check=False
+    )
+    assert done.returncode == -9
+    parent = tmp_path / "quarantine" / CONTRACT.name
+    assert len([path for path in parent.iterdir() if not path.name.startswith(".")]) == there
+    assert [row["id"] for row in _bad(put_bad_row(tmp_path))] == [1]

@@ -80,6 +80,13 @@ def test_a_linger_out_of_range_is_refused(text: str) -> None:
         load({"CAISSON_LINGER": text})
 
 
+@pytest.mark.parametrize("text", ["/" + "x" * 300, "~no-such-user-anywhere/x"])
+def test_a_home_that_can_never_be_is_refused(text: str) -> None:
+    """What the system does not take for a path is malformed input, no fault of ours."""
+    with pytest.raises(InputError, match="CAISSON_HOME: cannot be a folder"):
+        load({"CAISSON_HOME": text})
+
+
 def test_checking_failpoints_arms_none() -> None:
     """Reading the settings has no effect; only the wiring arms failpoints."""
     from contracts.base import failpoint

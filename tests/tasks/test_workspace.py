@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,17 @@ from tasks.workspace import Workspace
 @pytest.fixture
 def workspace(tmp_path: Path, root: Path) -> Workspace:
     return Workspace(tmp_path / "hôme folder", root)
+
+
+def test_no_umask_lets_others_in(workspace: Workspace) -> None:
+    """A wide open umask does not open the home to other people's files."""
+    before = os.umask(0)
+    try:
+        workspace.prepare()
+    finally:
+        os.umask(before)
+    made = [workspace.home, *(path for path in workspace.home.iterdir() if path.is_dir())]
+    assert {path.name for path in made if path.stat().st_mode & 0o022} == set()
 
 
 def test_prepare_makes_every_folder(workspace: Workspace) -> None:

@@ -203,6 +203,8 @@ def read(path: Path) -> Iterator[Decision]:
 
 
 def _search(data: mmap.mmap, request_id: str) -> Decision | None:
+    if not request_id.isascii():  # no answer ever carried such an id
+        return None
     wanted = orjson.dumps(request_id)
     place = data.rfind(wanted)
     with memoryview(data) as view:

@@ -111,15 +111,15 @@ class Connection(asyncio.Protocol):
         """Parse what came."""
         if self._ended:
             return
-        before = self._number if self._reading and not self._headed else -1
+        before = (self._number, self._headed, self._size) if self._reading else None
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._ended = True  # the request itself is answered, in HTTP/1.1, as the last one
         except httptools.HttpParserError as err:
             self._refuse_once(RequestRefused(f"malformed HTTP: {err}", 400))
-        if before == self._number and self._reading and not self._headed:
-            self._count_head(len(data))  # part of a header, which is reported only when whole
+        if self._reading and before == (self._number, self._headed, self._size):
+            self._count_head(len(data))  # part of a header, trailer or chunk's size: reported whole
         self._advance()
 
     def pause_writing(self) -> None:
@@ -172,6 +172,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._size += len(body)
+        self._head_bytes_seen = 0  # the head was judged; trailers have the same limit
         if self._size > self._limits.body_bytes:
             self._refuse_once(_body_too_large(self._limits))
         elif not self._ended:

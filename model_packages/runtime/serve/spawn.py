@@ -27,7 +27,7 @@ def worker(order: Order) -> subprocess.Popen[bytes]:
     """Start a worker that dies with this process."""
     descriptors = (order.data.fileno(), order.admin.fileno(), order.ready)
     argv = [
-        *(config.interpreter(), "-m", _MODULE, "serve"),
+        *(config.interpreter(), "-P", "-m", _MODULE, "serve"),
         *("--home", str(order.home)),
         *("--data-descriptor", str(descriptors[0])),
         *("--admin-descriptor", str(descriptors[1])),
@@ -69,7 +69,7 @@ def supervisor(
         return _await_state(home, None, limit_s)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     argv = [
-        *(config.interpreter(), "-m", _MODULE, "supervise", "--home", str(home)),
+        *(config.interpreter(), "-P", "-m", _MODULE, "supervise", "--home", str(home)),
         *("--port", str(port), "--admin-port", str(admin_port)),
     ]
     if while_locked is not None:

@@ -191,6 +191,29 @@ def test_a_supervisor_is_started_once_and_awaited(
     started[0].done.set()
 
 
+def test_nothing_of_the_working_folder_is_imported(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file there that is named like a module is not run; the supervisor would inherit it."""
+    (tmp_path / "argparse.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    commands: list[list[str]] = []
+
+    def popen(argv: list[str], **rest: object) -> _Process:
+        commands.append(argv)
+        return _Process(home, dies=True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", popen)
+        with pytest.raises(ServerUnavailable):
+            spawn.supervisor(home)
+    asked = subprocess.run(
+        [*commands[0], "--help"], env=config.child_environment(), capture_output=True, check=False
+    )
+    assert asked.returncode == 0, asked.stderr.decode()
+    assert b"--while-locked" in asked.stdout
+
+
 def test_a_supervisor_that_does_not_start_says_why(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

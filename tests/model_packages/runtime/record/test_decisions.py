@@ -38,6 +38,7 @@ def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
     assert [item.request_id for item in decisions.read(path)] == ["r1", "r2", "r3"]
     assert decisions.find(path, "r2") == decision("r2")
     assert decisions.find(path, "r4") is None
+    assert decisions.find(path, "\udcff") is None
     assert path.stat().st_mode & 0o777 == 0o600
 
 

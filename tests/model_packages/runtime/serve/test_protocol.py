@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,17 @@ def test_chunked_bodies_are_read(shared: Running) -> None:
     found = exchange(shared, head + body)
     assert statuses(found) == [200]
     assert b"forged" not in found
+
+
+@pytest.mark.parametrize("endless", [b"0\r\nt: ", b"1;"])
+def test_what_surrounds_chunks_is_bounded(endless: bytes, shared: Running) -> None:
+    """A trailer or a chunk's extension that does not end is refused, not kept in memory."""
+    with shared.connect() as sock:
+        sock.sendall(head("transfer-encoding: chunked") + endless)
+        for _ in range(20):
+            sock.sendall(b"a" * 2000)
+            time.sleep(0.01)
+        assert statuses(read_all(sock)) == [431]
 
 
 def test_a_client_may_ask_before_it_sends(shared: Running) -> None:
