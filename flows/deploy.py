@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ from prefect import flow
 
 from contracts.base.errors import UnavailableError
 from contracts.base.report import Finding, Report
-from flows import context, traffic
+from flows import context, person, traffic
 from flows.candidates import candidate
 from flows.summary import seconds
 from flows.waves import Outcome, aside, attempt
@@ -39,7 +38,7 @@ async def deploy(
     policy = here.policy(target)
     ref = candidate(here, model, package)
     place = open_target(here.workspace, policy.target, while_locked=traffic.owner())
-    options = DeployOptions(share=canary_share, by=getpass.getuser())
+    options = DeployOptions(share=canary_share, by=person.name())
     ended = threading.Event()
     pump = partial(_pump, ended, traffic.pump() or options.pump)
     work = aside(

@@ -18,6 +18,7 @@ from contracts.base.report import Report
 from contracts.catalog import Catalog
 from contracts.features import pointer
 from contracts.sources import files as batches
+from contracts.sources.interface import Batch
 from flows import sources
 from flows.context import Context
 from model_packages.oci import image
@@ -74,7 +75,8 @@ def _inputs(here: Context, stage: str, parameters: Mapping[str, Any]) -> dict[st
     named = {name: value for name, value in parameters.items() if name != "as_of"}
     if stage == "flow-nightly":
         live = {f"{item.model}/{item.target}": item.digest for item in here.ledger.pointers()}
-        return {**named, "data": _data(here), "published": _published(here), "live": live}
+        state = {"data": _data(here), "published": _published(here), "fuses": _fuses(here)}
+        return {**named, **state, "live": live}
     source = sources.resolve(here, str(named["model"]), named.get("source"))
     policy = here.policy(named.get("target"))
     return {"model": named["model"], "source": source.tree, "policy": policy.digest}
@@ -99,9 +101,21 @@ def _batches(here: Context, name: str) -> dict[str, str]:
     contract = Catalog(here.contracts).load(name)
     place = here.workspace.sources
     return {
-        batch: batches.open_batch(place, contract, batch).digest
+        batch: _delivery(batches.open_batch(place, contract, batch))
         for batch in batches.list_batches(place, contract.location)
     }
+
+
+def _delivery(batch: Batch) -> str:
+    """Return what identifies a delivery: its data, the moment it is for, and who made it."""
+    said = {"moment": clock.to_text(batch.logical_time), "lineage": dict(batch.lineage)}
+    return digest.of_json({"data": batch.digest, **said})
+
+
+def _fuses(here: Context) -> dict[str, str]:
+    """Return what every fuse is; a run that met an open one never stands for one that does not."""
+    store = here.workspace.objects
+    return {info.key: info.etag for info in store.list("fuses/")}
 
 
 def _published(here: Context) -> dict[str, Digest]:

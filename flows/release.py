@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
 
 from prefect import flow
@@ -10,7 +9,7 @@ from prefect import flow
 from contracts.base import provenance
 from contracts.base.errors import RefusedError
 from contracts.base.report import Report, conclude
-from flows import context
+from flows import context, person
 from flows.context import Context
 from flows.gate import gate
 from flows.judgement import Judgement
@@ -53,7 +52,7 @@ async def publish(here: Context, judgement: Judgement) -> Report:
     facts = signed.require().facts
     pushed = await attempt("push", aside(push_package, place, ref))
     pushed.require()
-    work = aside(register_candidate, place, ref, facts, reports, by=getpass.getuser())
+    work = aside(register_candidate, place, ref, facts, reports, by=person.name())
     registered = await attempt("register", work)
     registered.require()
     recorded = await attempt("lineage", aside(record_lineage, place, ref, reports))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
-
 from prefect import flow
 
 from contracts.base.report import Report
-from flows import context, traffic
+from flows import context, person, traffic
 from flows.waves import aside
 from tasks.release.steps import RollbackOptions, open_target, rollback_target
 
@@ -25,5 +23,5 @@ async def rollback(model: str, target: str | None = None, reason: str = "") -> R
     """
     here = context.current()
     place = open_target(here.workspace, here.policy(target).target, while_locked=traffic.owner())
-    options = RollbackOptions(reason=reason, by=getpass.getuser())
+    options = RollbackOptions(reason=reason, by=person.name())
     return await aside(rollback_target, here.workspace, model, place, options)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import logging
 import os
 import secrets
 import select
@@ -188,6 +189,7 @@ def _watched(server: Server) -> Iterator[None]:
         except BaseException as err:
             if not lost.is_set():
                 raise
+            logging.disable(logging.NOTSET)
             raise ServerUnavailable(
                 "the Prefect server ended while it was needed",
                 location=server.url,
@@ -199,6 +201,7 @@ def _watch(ended: int, stopped: int, lost: threading.Event) -> None:
     ready, _, _ = select.select([ended, stopped], [], [])
     if stopped not in ready:
         lost.set()
+        logging.disable()  # what everybody says now that nobody answers would hide the reason
         # A real signal, because only that wakes a main thread that waits.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
@@ -335,6 +338,8 @@ def _environment(server: Server, folder: Path) -> Iterator[None]:
     """Point at a server whatever imports Prefect from now on: this process and its children."""
     variables = {
         **server.variables,
+        # Prefect cannot be imported by somebody without a home, as in many containers.
+        "HOME": os.environ.get("HOME") or str(folder),
         "PREFECT_HOME": str(folder),
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING",
@@ -355,11 +360,13 @@ def _environment(server: Server, folder: Path) -> Iterator[None]:
 def _settings(server: Server, folder: Path) -> Iterator[None]:
     """Point Prefect itself at a server, also where it was imported before.
 
-    Flow heartbeats are off: with them a sync flow ends up to a second late.
+    Flow heartbeats are off: with them a sync flow ends up to a second late. Five retries, as is the
+    default, would keep a command for two minutes after its server was killed.
     """
     from prefect.settings import (
         PREFECT_API_AUTH_STRING,
         PREFECT_API_URL,
+        PREFECT_CLIENT_MAX_RETRIES,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
         PREFECT_HOME,
         PREFECT_SERVER_ALLOW_EPHEMERAL_MODE,
@@ -371,6 +378,7 @@ def _settings(server: Server, folder: Path) -> Iterator[None]:
         PREFECT_API_AUTH_STRING: server.auth,
         PREFECT_HOME: folder,
         PREFECT_SERVER_ALLOW_EPHEMERAL_MODE: False,
+        PREFECT_CLIENT_MAX_RETRIES: 1,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
     }
     with temporary_settings(updates):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.base import canonical, digest
-from contracts.base.digest import Digest
+from contracts.base.digest import Digest, of_file
 from contracts.base.errors import ManifestInvalid, RefusedError
 from contracts.base.report import Report
 from contracts.objects import content
@@ -124,6 +124,23 @@ def resolve(here: Context, model: str, source: str | None) -> Source:
     return Source(tree, manifest, _reference(here, tree, manifest))
 
 
+def changed_since(here: Context, model: str, source: Source) -> list[str]:
+    """Return the published files that differ from those a source was trained with, sorted.
+
+    What training writes anew (manifest, answers of test cases, model card) does not count.
+    """
+    stored = {item.path: item for item in content.read_tree(here.workspace.objects, source.tree)}
+    folder = here.models / model
+    return [
+        name
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+        for name in [path.relative_to(folder).as_posix()]
+        if name not in _WRITTEN and (name not in stored or stored[name].sha256 != of_file(path))
+    ]
+
+
+_WRITTEN = ("manifest.json", "docs/model_card.md")
 _REMEMBERED = ("source_tree", "reference_digest", "feature_version", "holdout_version")
 
 

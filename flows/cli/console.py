@@ -109,13 +109,16 @@ def _place(stage: str) -> tuple[int, str]:
 
 
 def findings(found: Sequence[Report]) -> None:
-    """Print every finding with what to do about it."""
-    for report in found:
-        for finding in report.findings:
-            sys.stdout.write(
-                f"{finding.severity}: {finding.rule} at {finding.location or finding.subject}\n"
-                f"    {finding.message}\n    {finding.remedy}\n"
-            )
+    """Print every finding with what to do about it; what is said of many subjects only once."""
+    said: dict[tuple[str, ...], list[str]] = {}
+    for finding in (finding for report in found for finding in report.findings):
+        rule = f"{finding.severity}: {finding.rule}"
+        key = (rule, finding.location, finding.message, finding.remedy)
+        said.setdefault(key, []).append(finding.subject)
+    for (rule, location, message, remedy), subjects in said.items():
+        where = shorten(subjects[0]) if len(subjects) == 1 else f"{len(subjects)} subjects"
+        place = f" at {location}" if location and location != subjects[0] else ""
+        sys.stdout.write(f"{rule}{place} in {where}\n    {message}\n    {remedy}\n")
 
 
 def _row(report: Report) -> tuple[str, str, str, str]:
@@ -134,11 +137,17 @@ def pairs(title: str, values: Mapping[str, Any]) -> None:
     table(title, ["", ""], [(name, shorten(str(value))) for name, value in values.items()])
 
 
+def _began(step: Progress, /) -> None:
+    """Write one line as a stage begins, for logs."""
+    if step.unit == STAGE and not step.done:
+        note(f"· {step.stage}")
+
+
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Reporter]:
-    """Show a progress bar a stage on stderr, on a terminal only."""
+    """Show a progress bar a stage on stderr; where that is no terminal, a line as it begins."""
     if quiet or not sys.stderr.isatty():
-        yield silent
+        yield silent if quiet else _began
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

@@ -85,13 +85,11 @@ def reset_fuse(
     why: Annotated[str, typer.Option(help="Why it may be tried again; kept on record.")],
 ) -> int:
     """Let one batch be tried although the fuse of a contract and consumer is open."""
-    import getpass
-
-    from flows import context
+    from flows import context, person
     from tasks.validate import validate as judging
 
     here = context.current()
-    state = judging.reset_fuse(here.workspace, name, consumer, who=getpass.getuser(), why=why)
+    state = judging.reset_fuse(here.workspace, name, consumer, who=person.name(), why=why)
     console.pairs(f"fuse of {name} for {consumer}", state.to_dict())
     return 0
 

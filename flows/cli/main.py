@@ -57,6 +57,10 @@ def execute(arguments: list[str]) -> int:
         details = {"code": "internal-fault", "message": f"{type(err).__name__}: {err}"}
         said = f"internal fault\n{traceback.format_exc()}"
         return _failed(details, said, 2, as_json=as_json)
+    except BaseException as err:
+        if type(err).__name__ != "TerminationSignal":  # how Prefect passes SIGTERM on
+            raise
+        outcome = _INTERRUPTED
     if outcome == _INTERRUPTED:
         return _interrupted()
     return outcome if isinstance(outcome, int) else 0

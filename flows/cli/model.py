@@ -80,7 +80,22 @@ def release(
     )
     console.flow(report, as_json=as_json)
     console.note(f"report: {report.measurements['page']}")
+    if source is None:
+        _say_what_changed(model)
     return console.status(report)
+
+
+def _say_what_changed(model: str) -> None:
+    """Tell who edited published files that the release is of those trained before."""
+    from flows import context, sources
+
+    here = context.current()
+    changed = sources.changed_since(here, model, sources.resolve(here, model, None))
+    if changed:
+        console.note(
+            f"not in this release, because changed since training: {', '.join(changed)};"
+            f" run `caisson train {model}` first to include them"
+        )
 
 
 def nightly(as_of: AsOf = None, target: Target = None, as_json: Json = False) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contracts.base import files
 from contracts.base.errors import InputError
 from flows.cli import console
 
@@ -49,9 +50,17 @@ def deploy(
         canary_share=canary_share,
     )
     console.flow(report, as_json=as_json)
+    canary = report.facts.get("canary", {})
+    if not as_json and canary:
+        console.note(f"package {report.facts['package_digest']}")
+        console.note(f"canary {canary['outcome']}: {canary.get('reason') or _counted(canary)}")
     if not as_json and report.measurements.get("url"):
         console.note(f"answers at {report.measurements['url']}")
     return console.status(report)
+
+
+def _counted(canary: Mapping[str, Any]) -> str:
+    return f"{canary['answers']} answers of the candidate, {canary['needed']} needed"
 
 
 def rollback(
@@ -61,15 +70,21 @@ def rollback(
     as_json: Json = False,
 ) -> int:
     """Bring back the release before; needs neither registry, Prefect nor MLflow."""
-    from flows import context
+    from flows import context, person
+    from tasks.release import cutover
     from tasks.release import rollback as going_back
     from tasks.release.targets.table import open_target
 
     here = context.current()
     place = open_target(here.workspace, here.policy(target).target)
-    options = going_back.RollbackOptions(reason=reason, by=getpass.getuser())
+    options = going_back.RollbackOptions(reason=reason, by=person.name())
+    with files.locked(cutover.lock_path(here.workspace.locks, place.name), wait=False) as free:
+        if not free:
+            console.note("waiting for a deployment to this target to end or to be stopped")
     report = going_back.rollback(here.workspace, model, place, options)
     console.reports("rollback", [report], as_json=as_json)
+    if not as_json:
+        console.note(f"live again: {report.facts['package_digest']}")
     return console.status(report)
 
 

@@ -70,11 +70,10 @@ def _run(here: Context, options: DemoOptions) -> Report:
 
 
 def _first(here: Context, chapters: Chapters, owner: Path | None, options: DemoOptions) -> Report:
-    from tasks import engine
-
     start = time.monotonic()
     with server.ensure(here.workspace, 0.0 if not options.keep else here.settings.linger):
         from flows.demo.story import tell
+        from tasks import engine
 
         for name in ("prefect", "prefect.flow_runs", "prefect.task_runs"):
             logging.getLogger(name).setLevel("CRITICAL")

@@ -22,6 +22,7 @@ from contracts.base.errors import BundleInvalid, InputError, ManifestInvalid
 from contracts.base.report import Finding, Report, conclude
 from contracts.features import reader
 from contracts.objects import content
+from model_packages.format import layout, settings
 from model_packages.format import manifest as manifests
 from model_packages.format.manifest import Manifest, Training
 from tasks import child
@@ -70,6 +71,7 @@ def train(workspace: Workspace, folder: Path, versions: Versions, options: Train
     """
     manifest = manifests.load(folder / "manifest.json")
     training = _training(manifest, folder)
+    settings.load(folder / layout.SETTINGS)  # before minutes are spent on a package that cannot be
     with _scratch(workspace) as scratch:
         source = scratch / "source"
         shutil.copytree(folder, source, ignore=shutil.ignore_patterns("__pycache__", ".*"))

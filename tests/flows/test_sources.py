@@ -144,3 +144,19 @@ def test_a_model_without_training_is_not_trained_here(here: Context) -> None:
     packages.edit_json(path, training=None)
     with pytest.raises(ManifestInvalid, match="not trained here"):
         sources.training_of(here, "given")
+
+
+def test_files_published_after_training_are_named(here: Context, tmp_path: Path) -> None:
+    """Who edits a published file and releases what was trained before is told so."""
+    folder = here.models / Options().name
+    packages.write_source(folder, Options())
+    source = sources.Source(
+        content.put_tree(here.workspace.objects, folder),
+        sources.manifests.load(folder / "manifest.json"),
+        None,
+    )
+    assert sources.changed_since(here, Options().name, source) == []
+    with (folder / "config.yaml").open("a") as stream:
+        stream.write("# a word\n")
+    (folder / "docs" / "new.md").write_text("new")
+    assert sources.changed_since(here, Options().name, source) == ["config.yaml", "docs/new.md"]

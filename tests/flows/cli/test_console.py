@@ -90,10 +90,17 @@ def test_stages_have_a_row_each(
     assert console.stages(report) == rows
 
 
-def test_progress_is_silent_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not on a terminal, or asked to be quiet: nothing is written."""
+def test_progress_in_a_log_is_a_line_a_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not on a terminal, a stage that begins writes one line, and its steps none."""
     with console.progress() as reporter:
-        assert reporter is silent
+        reporter(Progress("train", 0, 1, STAGE))
+        reporter(Progress("train", 3, 10, "epochs"))
+        reporter(Progress("train", 1, 1, STAGE))
+    assert capsys.readouterr().err == "· train\n"
+
+
+def test_progress_is_silent_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked to be quiet, nothing is written."""
     monkeypatch.setattr(sys, "stderr", Terminal())
     with console.progress(quiet=True) as reporter:
         assert reporter is silent
