@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from contracts.base.errors import CaissonError
+from contracts.base.errors import CaissonError, PackageMissing
 from contracts.base.progress import STAGE, Progress
 from contracts.base.report import Report
 from flows import context
@@ -105,6 +105,8 @@ async def tried(work: Awaitable[Result]) -> Result | CaissonError:
         return await work
     except CaissonError as err:
         return err
+    except ImportError as err:
+        return PackageMissing.of(err)
     except Exception as err:  # the flow's edge: one subject must not stop the others
         logger.exception("internal fault")
         return CaissonError(

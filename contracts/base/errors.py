@@ -7,6 +7,7 @@ CaissonError                  code, expected, found, location, remedy
 │   ├── DigestMismatch, SignatureInvalid, CorruptLog
 ├── UnavailableError          something could not be reached
 │   ├── RegistryUnavailable, SourceUnavailable, DeviceUnavailable, ServerUnavailable
+│   ├── PackageMissing
 ├── RefusedError              a rule forbids the act
 │   ├── OverwriteRefused, ReleaseRefused, SwapRefused, FuseOpen, PointerMoved
 └── RuntimeFault              serving; each carries its HTTP status
@@ -16,6 +17,8 @@ Commands exit 1 for RefusedError and IntegrityError, 2 for every other branch.
 """
 
 from __future__ import annotations
+
+import sys
 
 
 class CaissonError(Exception):
@@ -154,6 +157,21 @@ class ServerUnavailable(UnavailableError):
     """A local server or target did not start or does not answer."""
 
     code = "server-unavailable"
+
+
+class PackageMissing(UnavailableError):
+    """A Python package that is needed is not installed."""
+
+    code = "package-missing"
+
+    @classmethod
+    def of(cls, cause: ImportError) -> PackageMissing:
+        """Say what an import that failed means for who installed this."""
+        return cls(
+            f"Python package {cause.name or 'unknown'} cannot be imported: {cause}",
+            location=sys.prefix,
+            remedy="Run `make install`; if that says it is up to date, `make clean` first.",
+        )
 
 
 class RefusedError(CaissonError):

@@ -10,10 +10,15 @@ import json
 import sys
 import traceback
 
-import typer
+from contracts.base.errors import CaissonError, PackageMissing
 
-from contracts.base.errors import CaissonError
-from flows.cli import contract, demo, features, model, operate, package
+try:
+    import typer
+
+    from flows.cli import contract, demo, features, model, operate, package
+except ImportError as problem:
+    sys.stderr.write(f"caisson: {PackageMissing.of(problem)}\n")
+    raise SystemExit(2) from None
 
 _INTERRUPTED = 130
 
@@ -53,6 +58,9 @@ def execute(arguments: list[str]) -> int:
         wrong = err.format_message()
         said = f"{wrong}\nTry the command with --help."
         return _failed({"code": "usage", "message": wrong}, said, 2, as_json=as_json)
+    except ImportError as err:
+        missing = PackageMissing.of(err)
+        return _failed(missing.to_dict(), str(missing), missing.exit_status, as_json=as_json)
     except Exception as err:  # noqa: BLE001 - the outer edge: a fault of ours is shown whole
         details = {"code": "internal-fault", "message": f"{type(err).__name__}: {err}"}
         said = f"internal fault\n{traceback.format_exc()}"

@@ -35,7 +35,7 @@ STAGE = "train"
 _GRAPH = "model.onnx"
 _REFERENCE = "reference.pt2"
 _CARD = "docs/model_card.md"
-_THREADS = "2"
+_THREADS = "1"
 _LIMIT = 2**22
 
 

@@ -93,10 +93,12 @@ class Installation:
         """A second installation that begins with all files of this one; contents are shared.
 
         Databases and logs are copied, because they are written in place; everything else is
-        replaced when it changes, so a hard link is as good as a copy.
+        replaced when it changes, so a hard link is as good as a copy. Prefect's and MLflow's
+        folders are views that are made anew.
         """
-        shutil.copytree(self.home, home, symlinks=True, copy_function=_linked)
-        return Installation(home, self.root, self.prefix)
+        left = shutil.ignore_patterns("mlflow", "prefect", "tmp", "locks")
+        shutil.copytree(self.home, home, symlinks=True, ignore=left, copy_function=_linked)
+        return Installation(home, self.root)
 
     def processes(self, *, apart_from: Sequence[int] = ()) -> dict[int, str]:
         """Running processes that belong to this home: by environment, arguments or folder."""

@@ -101,22 +101,36 @@ def test_every_point_is_killed_at() -> None:
 def test_killed_at_any_moment(installation: Installation, undisturbed: Reference) -> None:
     """Killed ten times at random, by Ctrl-C and through its server, the demo ends all the same."""
     moments = random.Random(9)  # any seed will do; this one is so that a failure can be repeated
-    kills = 0
-    while kills < _KILLS:
-        process = installation.start(*_DEMO, **SETTINGS)
-        try:
-            ended = finish(process, seconds=moments.uniform(0.5, _LONGEST_S))
-        except subprocess.TimeoutExpired:
-            kills += 1
-            finish(process)
-        else:
-            _forget(installation, ended)
-        installation.until_quiet()
+    _kill_at_random(installation, _KILLS // 2, moments)
+    _kill_when_trained(installation)
+    _kill_at_random(installation, _KILLS // 2, moments)
     _interrupt(installation)
     _kill_server(installation)
     installation.run(*_DEMO, **SETTINGS).demand()
     installation.until_quiet()
     assert_finished(installation, live(undisturbed.installation))
+
+
+def _kill_at_random(installation: Installation, kills: int, moments: random.Random) -> None:
+    """Kill the demo that often, each time some seconds after its start."""
+    while kills:
+        process = installation.start(*_DEMO, **SETTINGS)
+        try:
+            _forget(installation, finish(process, seconds=moments.uniform(0.5, _LONGEST_S)))
+        except subprocess.TimeoutExpired:
+            process.communicate()
+            kills -= 1
+        installation.until_quiet()
+
+
+def _kill_when_trained(installation: Installation) -> None:
+    """Let the demo get over its longest stage, which nothing shorter than it could pass."""
+    trained = installation.workspace.reports / "train"
+    process = installation.start(*_DEMO, **SETTINGS)
+    until(lambda: any(trained.glob("*.json")), seconds=200)
+    process.kill()
+    process.communicate()
+    installation.until_quiet()
 
 
 def _killed_at(ended: Ended, installation: Installation) -> set[str]:

@@ -7,7 +7,7 @@ the features in the order of the manifest, the label, the seed, and the folder t
      "cases", "options": {"epochs"?, "rows"?}, "answer", "progress"?}
 
 It writes model.onnx, reference.pt2, and in test_cases/ the golden answers to the requests of the
-folder ``cases``; it answers with what it measured. Nothing else is read; two threads, one seed and
+folder ``cases``; it answers with what it measured. Nothing else is read; one thread, one seed and
 no clock, so that the same request gives the same bytes on the same machine.
 """
 
@@ -368,7 +368,7 @@ def _write_json(path: Path, content: Any) -> None:
 
 def work(request: dict[str, Any]) -> dict[str, Any]:
     """Do what the request asks and return the answer."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     torch.use_deterministic_algorithms(mode=True)
     output, cases = Path(request["output"]), Path(request["cases"])
     options, seed, features = request["options"], int(request["seed"]), request["features"]
@@ -392,7 +392,7 @@ def work(request: dict[str, Any]) -> dict[str, Any]:
     keep_reference(network, encoding, output)
     golden(network, encoding, cases, output)
     environment = {"torch": torch.__version__, "numpy": np.__version__, "onnx": onnx.__version__}
-    return {"metrics": metrics, "environment": {**environment, "threads": 2}}
+    return {"metrics": metrics, "environment": {**environment, "threads": 1}}
 
 
 if __name__ == "__main__":
