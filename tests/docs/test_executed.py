@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import urllib.request
 from collections.abc import Iterator
@@ -105,7 +106,7 @@ def test_python_example_of_packages_runs(root: Path, reader: Reader) -> None:
     start = f"import os\nos.chdir({str(reader.home)!r})\ndigest = {reader.words['DIGEST']!r}\n"
     path = reader.home.parent / "example.py"
     path.write_text(start + program, encoding="utf-8")
-    done = reader.run(f"PYTHONPATH={root} python {path}")
+    done = reader.run(f"PYTHONPATH={shlex.quote(str(root))} python {shlex.quote(str(path))}")
     assert done.returncode == 0, done.stderr
     assert "nyc/flights@1.0.0" in done.stdout
 
