@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Byte code is what makes the second start fast, so a global "do not write" is lifted here.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help install demo test test-slow check format bench clean
+.PHONY: help install demo test test-slow test-crash check format bench clean
 
 help:
 	@echo "make demo     install, then take a real model on real data through every stage"
@@ -42,6 +42,9 @@ test: install
 
 test-slow: install
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not gpu" --durations 15 $(ARGS)
+
+test-crash: install
+	$(BIN)/pytest -m crash $(ARGS)
 
 check: install
 	$(BIN)/ruff check .

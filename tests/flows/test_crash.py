@@ -47,7 +47,7 @@ _KILLS = 10
 _LONGEST_S = 14.0
 _DEMO = ("demo", "--no-faults")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 
 def points() -> list[str]:
